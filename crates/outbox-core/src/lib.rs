@@ -1,0 +1,33 @@
+//! The outbox relay without a database or a broker: what a row is, how it is read, published and marked.
+//!
+//! A service writes each fact as a row, in the same transaction as the change it tells of. A [`Relay`] reads
+//! the committed rows from a [`Store`], hands them to a [`Publisher`] in order, and marks what was accepted.
+//!
+//! Read on in the order of a row's way: [`NewMessage`] and [`OutboxMessage`], [`Store`] and [`Claim`],
+//! [`Publisher`], [`Relay`], and beside it [`Observer`] and [`HealthCheck`].
+
+mod clock;
+mod error;
+mod message;
+mod observer;
+mod publisher;
+mod store;
+mod timestamp;
+
+pub use async_trait::async_trait;
+pub use bytes::Bytes;
+
+pub use crate::clock::{BoxFuture, Clock, SystemClock};
+pub use crate::error::{StoreError, StoreErrorKind, StoreOperation};
+pub use crate::message::{Headers, InvalidTenantId, MessageId, NewMessage, OutboxMessage, Payload, TenantId};
+pub use crate::observer::{
+    Details, Labels, Notice, Observation, Observer, Operation, OperationKind, Outcome, RefusalCause,
+};
+pub use crate::publisher::{Accepted, Delivery, PublishError, Publisher, RefusalClass};
+pub use crate::store::{
+    Claim, ClaimOutcome, ClaimRequest, Claimed, OldestPending, PendingSince, ProbeRequest, Settlement, Store,
+    Tenants,
+};
+pub use crate::timestamp::Timestamp;
+#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
+pub use crate::timestamp::TimestampOutOfRange;

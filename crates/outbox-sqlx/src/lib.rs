@@ -1,0 +1,1 @@
+//! Outbox stores on sqlx: PostgreSQL and SQLite.

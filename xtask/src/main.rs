@@ -1,0 +1,2 @@
+//! The workspace's automation.
+fn main() {}
