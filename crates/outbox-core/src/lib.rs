@@ -7,10 +7,13 @@
 //! [`Publisher`], [`Relay`], and beside it [`Observer`] and [`HealthCheck`].
 
 mod clock;
+mod config;
 mod error;
+mod health;
 mod message;
 mod observer;
 mod publisher;
+mod relay;
 mod store;
 mod timestamp;
 
@@ -18,12 +21,20 @@ pub use async_trait::async_trait;
 pub use bytes::Bytes;
 
 pub use crate::clock::{BoxFuture, Clock, SystemClock};
+pub use crate::config::{
+    ConfigError, ConfigProblem, MAX_LAG_VARIABLE, POLL_VARIABLE, RelayConfig, RelayConfigBuilder,
+    TENANTS_VARIABLE,
+};
 pub use crate::error::{StoreError, StoreErrorKind, StoreOperation};
+pub use crate::health::{HealthCheck, HealthProblem, HealthReport, TenantHealth};
 pub use crate::message::{Headers, InvalidTenantId, MessageId, NewMessage, OutboxMessage, Payload, TenantId};
 pub use crate::observer::{
     Details, Labels, Notice, Observation, Observer, Operation, OperationKind, Outcome, RefusalCause,
 };
 pub use crate::publisher::{Accepted, Delivery, PublishError, Publisher, RefusalClass};
+pub use crate::relay::{
+    DrainOutcome, DrainReport, Relay, RelayBuilder, RelayError, RelayHandle, RelayState, TenantState,
+};
 pub use crate::store::{
     Claim, ClaimOutcome, ClaimRequest, Claimed, OldestPending, PendingSince, ProbeRequest, Settlement, Store,
     Tenants,

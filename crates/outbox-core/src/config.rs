@@ -1,0 +1,299 @@
+//! The relay's options: their defaults, their bounds, and where they come from.
+
+mod problem;
+
+use std::collections::HashSet;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::store::{DEFAULT_MAX_BYTES, DEFAULT_STORE_TIMEOUT};
+use crate::{TenantId, Tenants};
+
+pub use problem::{ConfigError, ConfigProblem};
+
+/// The environment variable with the tenants: comma-separated, spaces around an item are dropped.
+pub const TENANTS_VARIABLE: &str = "OUTBOX_TENANTS";
+/// The environment variable with the poll interval in milliseconds.
+pub const POLL_VARIABLE: &str = "OUTBOX_POLL_MS";
+/// The environment variable with the tolerated lag in milliseconds.
+pub const MAX_LAG_VARIABLE: &str = "OUTBOX_MAX_LAG_MS";
+
+const ANY_DURATION: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::MAX;
+const POLL_RANGE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(60_000);
+
+/// The relay's options, checked.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RelayConfig {
+    /// Which tenants the relay serves. No default.
+    pub tenants: Tenants,
+    /// How long the relay rests between two probes. Default 200 ms; 1 to 60,000 ms.
+    pub poll_interval: Duration,
+    /// How old a tenant's oldest pending message may be before health says so. Default 60 s; at least 1 ms.
+    pub max_lag: Duration,
+    /// How many tenants are swept at the same time. Default 4, or one less than the store's pool has
+    /// connections if that is fewer; at least 1. A store that keeps a connection for each claim needs a pool
+    /// of its own with two connections more: one for the probe, one for health.
+    pub concurrency: Option<NonZeroUsize>,
+    /// How many messages a claim asks for at first, after a failure and after an empty sweep. Default 32.
+    pub initial_batch: NonZeroU32,
+    /// Up to how many messages a claim's size doubles while batches come back full. Default 1,000.
+    pub max_batch: NonZeroU32,
+    /// About how many payload bytes a claim asks for. Default 16 MiB.
+    pub max_batch_bytes: usize,
+    /// After how long a batch is cut short between two messages, so that no claim lives for long behind a slow
+    /// publisher. Default 1 s.
+    pub max_batch_time: Duration,
+    /// After how long a publish counts as refused; its future is dropped then. Default 30 s.
+    pub publish_timeout: Duration,
+    /// After how long a store's operation counts as failed. Default 30 s.
+    pub store_timeout: Duration,
+    /// How long a stop waits for the messages being published. Default 10 s; may be zero.
+    pub stop_timeout: Duration,
+    /// The longest back-off after failures in a row; the poll interval, if that is longer. Default 30 s.
+    pub max_back_off: Duration,
+    /// After how long a health check calls the database silent. Default 5 s.
+    pub health_timeout: Duration,
+}
+
+impl RelayConfig {
+    /// Begins with the defaults.
+    pub fn builder() -> RelayConfigBuilder {
+        RelayConfigBuilder::default()
+    }
+
+    /// Reads the three environment variables and takes the defaults for the rest.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every bad field.
+    pub fn from_env() -> Result<Self, ConfigError> {
+        Self::builder().build_from_env()
+    }
+
+    /// As [`from_env`](Self::from_env), with a look-up of your own in place of the environment.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every bad field.
+    pub fn from_lookup(lookup: impl FnMut(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        Self::builder().build_from_lookup(lookup)
+    }
+}
+
+#[derive(Debug, Clone)]
+enum TenantList {
+    Named(Vec<String>),
+    Discovered,
+}
+
+/// Options on their way to a [`RelayConfig`]. A value given here wins over the environment's.
+#[derive(Debug, Clone, Default)]
+pub struct RelayConfigBuilder {
+    tenants: Option<TenantList>,
+    poll_interval: Option<Duration>,
+    max_lag: Option<Duration>,
+    concurrency: Option<usize>,
+    initial_batch: Option<u32>,
+    max_batch: Option<u32>,
+    max_batch_bytes: Option<usize>,
+    max_batch_time: Option<Duration>,
+    publish_timeout: Option<Duration>,
+    store_timeout: Option<Duration>,
+    stop_timeout: Option<Duration>,
+    max_back_off: Option<Duration>,
+    health_timeout: Option<Duration>,
+}
+
+macro_rules! setters {
+    ($($name:ident: $kind:ty),* $(,)?) => {$(
+        #[doc = concat!("Sets [`", stringify!($name), "`](RelayConfig::", stringify!($name), ").")]
+        pub fn $name(mut self, $name: $kind) -> Self {
+            self.$name = Some($name);
+            self
+        }
+    )*};
+}
+
+impl RelayConfigBuilder {
+    /// Serves these tenants. Names that the variable's syntax cannot hold (commas, spaces at the ends) work.
+    pub fn tenants(mut self, tenants: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tenants = Some(TenantList::Named(tenants.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    /// Serves whichever tenants have unpublished messages.
+    pub fn discover_tenants(mut self) -> Self {
+        self.tenants = Some(TenantList::Discovered);
+        self
+    }
+
+    setters! {
+        poll_interval: Duration,
+        max_lag: Duration,
+        concurrency: usize,
+        initial_batch: u32,
+        max_batch: u32,
+        max_batch_bytes: usize,
+        max_batch_time: Duration,
+        publish_timeout: Duration,
+        store_timeout: Duration,
+        stop_timeout: Duration,
+        max_back_off: Duration,
+        health_timeout: Duration,
+    }
+
+    /// Checks the options; the environment is not read.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every bad field.
+    pub fn build(self) -> Result<RelayConfig, ConfigError> {
+        self.check(Vec::new())
+    }
+
+    /// Takes what was not set from the environment, and checks the options.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every bad field.
+    pub fn build_from_env(self) -> Result<RelayConfig, ConfigError> {
+        self.read(|variable| match std::env::var(variable) {
+            Ok(value) => Ok(Some(value)),
+            Err(std::env::VarError::NotPresent) => Ok(None),
+            Err(std::env::VarError::NotUnicode(_)) => Err(()),
+        })
+    }
+
+    /// As [`build_from_env`](Self::build_from_env), with a look-up of your own in place of the environment.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every bad field.
+    pub fn build_from_lookup(
+        self,
+        mut lookup: impl FnMut(&str) -> Option<String>,
+    ) -> Result<RelayConfig, ConfigError> {
+        self.read(|variable| Ok(lookup(variable)))
+    }
+
+    /// `Err` from `lookup` is a value that is not Unicode.
+    fn read(
+        mut self,
+        mut lookup: impl FnMut(&str) -> Result<Option<String>, ()>,
+    ) -> Result<RelayConfig, ConfigError> {
+        let mut problems = Vec::new();
+        let mut value = |variable: &'static str, problems: &mut Vec<ConfigProblem>| {
+            lookup(variable).unwrap_or_else(|()| {
+                problems.push(ConfigProblem::NotUnicode { variable });
+                None
+            })
+        };
+        if self.tenants.is_none() {
+            let before = problems.len();
+            if let Some(list) = value(TENANTS_VARIABLE, &mut problems) {
+                self = self.tenants(list.split(',').map(str::trim));
+            } else if problems.len() > before {
+                // Its problem is named already: do not call it missing too.
+                self = self.discover_tenants();
+            }
+        }
+        for (field, variable) in
+            [(&mut self.poll_interval, POLL_VARIABLE), (&mut self.max_lag, MAX_LAG_VARIABLE)]
+        {
+            if field.is_some() {
+                continue;
+            }
+            if let Some(text) = value(variable, &mut problems) {
+                match text.trim().parse() {
+                    Ok(millis) => *field = Some(Duration::from_millis(millis)),
+                    Err(_) => problems.push(ConfigProblem::NotANumber { variable, value: text }),
+                }
+            }
+        }
+        self.check(problems)
+    }
+
+    fn check(self, mut problems: Vec<ConfigProblem>) -> Result<RelayConfig, ConfigError> {
+        let tenants = check_tenants(self.tenants, &mut problems);
+        let mut duration = |field, value: Option<Duration>, default, range: RangeInclusive<Duration>| {
+            let value = value.unwrap_or(default);
+            if !range.contains(&value) {
+                problems.push(ConfigProblem::Duration { field, value, range });
+            }
+            value
+        };
+        let seconds = Duration::from_secs;
+        let poll_interval =
+            duration("poll_interval", self.poll_interval, Duration::from_millis(200), POLL_RANGE);
+        let max_lag = duration("max_lag", self.max_lag, seconds(60), ANY_DURATION);
+        let max_batch_time = duration("max_batch_time", self.max_batch_time, seconds(1), ANY_DURATION);
+        let publish_timeout = duration("publish_timeout", self.publish_timeout, seconds(30), ANY_DURATION);
+        let store_timeout =
+            duration("store_timeout", self.store_timeout, DEFAULT_STORE_TIMEOUT, ANY_DURATION);
+        let max_back_off = duration("max_back_off", self.max_back_off, seconds(30), ANY_DURATION);
+        let health_timeout = duration("health_timeout", self.health_timeout, seconds(5), ANY_DURATION);
+        let stop_timeout = self.stop_timeout.unwrap_or(seconds(10));
+
+        let concurrency = self.concurrency.map(|number| (NonZeroUsize::new(number), number));
+        if let Some((None, _)) = concurrency {
+            problems.push(ConfigProblem::Zero { field: "concurrency" });
+        }
+        let mut batch = |field, value: Option<u32>, default: u32| {
+            NonZeroU32::new(value.unwrap_or(default)).unwrap_or_else(|| {
+                problems.push(ConfigProblem::Zero { field });
+                NonZeroU32::MIN
+            })
+        };
+        let initial_batch = batch("initial_batch", self.initial_batch, 32.min(self.max_batch.unwrap_or(32)));
+        let max_batch = batch("max_batch", self.max_batch, initial_batch.get().max(1_000));
+        if initial_batch > max_batch {
+            problems.push(ConfigProblem::BatchOrder { initial: initial_batch, max: max_batch });
+        }
+        let max_batch_bytes = self.max_batch_bytes.unwrap_or(DEFAULT_MAX_BYTES);
+        if max_batch_bytes == 0 {
+            problems.push(ConfigProblem::Zero { field: "max_batch_bytes" });
+        }
+        match tenants {
+            Some(tenants) if problems.is_empty() => Ok(RelayConfig {
+                tenants,
+                poll_interval,
+                max_lag,
+                concurrency: concurrency.and_then(|(number, _)| number),
+                initial_batch,
+                max_batch,
+                max_batch_bytes,
+                max_batch_time,
+                publish_timeout,
+                store_timeout,
+                stop_timeout,
+                max_back_off: max_back_off.max(poll_interval),
+                health_timeout,
+            }),
+            _ => Err(ConfigError::new(problems)),
+        }
+    }
+}
+
+/// `None` comes with at least one problem.
+fn check_tenants(list: Option<TenantList>, problems: &mut Vec<ConfigProblem>) -> Option<Tenants> {
+    let before = problems.len();
+    let names = match list {
+        Some(TenantList::Discovered) => return Some(Tenants::Discovered),
+        Some(TenantList::Named(names)) => names,
+        None => Vec::new(),
+    };
+    if names.is_empty() {
+        problems.push(ConfigProblem::NoTenants);
+    }
+    let (mut seen, mut tenants) = (HashSet::new(), Vec::new());
+    for (index, name) in names.into_iter().enumerate() {
+        match TenantId::new(name) {
+            Err(source) => problems.push(ConfigProblem::InvalidTenant { place: index + 1, source }),
+            Ok(tenant) if !seen.insert(tenant.clone()) => {
+                problems.push(ConfigProblem::DuplicateTenant { tenant });
+            }
+            Ok(tenant) => tenants.push(tenant),
+        }
+    }
+    (problems.len() == before).then(|| Tenants::Named(tenants.into()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! What a health check says.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use crate::{MessageId, RelayState, TenantId, TenantState};
+
+/// What a health check found. `Display` is one line: `healthy`, or every problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HealthReport {
+    /// What is wrong; empty is healthy.
+    pub problems: Vec<HealthProblem>,
+    /// Whether the relay works; `None` for a check that belongs to none.
+    pub relay: Option<RelayState>,
+    /// Each tenant that is named, has something pending, or that the relay is busy with.
+    pub tenants: BTreeMap<TenantId, TenantHealth>,
+}
+
+impl HealthReport {
+    /// The check's name among an application's: `outbox`.
+    pub const NAME: &'static str = "outbox";
+
+    /// Whether nothing is wrong.
+    pub fn is_healthy(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+impl fmt::Display for HealthReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_healthy() {
+            return f.write_str("healthy");
+        }
+        for (index, problem) in self.problems.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A tenant, as health sees it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TenantHealth {
+    /// Its oldest pending message; `None` is caught up, or not known because the store did not answer.
+    pub oldest: Option<MessageId>,
+    /// That message's age by the store's clock; `None` if there is none, or if its time cannot be read.
+    pub lag: Option<Duration>,
+    /// What the relay is doing with it.
+    pub state: TenantState,
+}
+
+/// Something that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HealthProblem {
+    /// A tenant's oldest pending message is older than the tolerated lag.
+    #[error("{tenant} is {} ms behind", lag.as_millis())]
+    Behind {
+        /// Which tenant.
+        tenant: TenantId,
+        /// How old the message is.
+        lag: Duration,
+    },
+    /// A tenant's oldest pending message does not say how old it is.
+    #[error("{tenant} is stopped by message {message}, whose time cannot be read")]
+    Unreadable {
+        /// Which tenant.
+        tenant: TenantId,
+        /// Which message.
+        message: MessageId,
+    },
+    /// The check failed.
+    #[error("{reason}")]
+    Failed {
+        /// How.
+        reason: String,
+    },
+    /// The store did not answer in time.
+    #[error("the database did not answer within {} ms", timeout.as_millis())]
+    Silent {
+        /// The health timeout.
+        timeout: Duration,
+    },
+    /// The relay does not work.
+    #[error("the relay is {state}")]
+    Relay {
+        /// What it is instead.
+        state: RelayState,
+    },
+}

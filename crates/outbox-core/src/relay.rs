@@ -1,0 +1,163 @@
+//! The relay: reads committed messages from a store, publishes them in order, marks what was accepted.
+//!
+//! The way of a turn by file: `run` (the loop) → `schedule` (whose turn) → `sweep` (claim, publish, settle) →
+//! `publish` (one message); `store_call` and `observe` are what they call the outside through.
+
+mod board;
+mod builder;
+mod drain;
+mod handle;
+mod observe;
+mod publish;
+mod run;
+mod schedule;
+mod stop;
+mod store_call;
+mod sweep;
+
+use std::future::Future;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use crate::{Clock, HealthCheck, Publisher, RelayConfig, Store};
+
+pub use board::{RelayState, TenantState};
+pub use builder::RelayBuilder;
+pub use drain::{DrainOutcome, DrainReport};
+pub use handle::RelayHandle;
+
+pub(crate) use board::Board;
+pub(crate) use sweep::with_causes;
+
+/// Publishes a store's committed messages, tenant by tenant, each tenant's in id order, at least once.
+///
+/// Any number of relays may run on one table: they take turns, tenant by tenant. A clone is the same relay.
+/// What it promises, law by law, is [the contract](crate::contract).
+#[derive(Clone)]
+pub struct Relay {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    publisher: Arc<dyn Publisher>,
+    config: RelayConfig,
+    concurrency: NonZeroUsize,
+    observers: observe::Observers,
+    clock: Arc<dyn Clock>,
+    seed: Option<u64>,
+    wake: tokio::sync::watch::Sender<()>,
+    board: Arc<Board>,
+}
+
+/// Why a relay ended without being told to, or could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RelayError {
+    /// There is no tokio runtime here.
+    #[error("the outbox relay needs a tokio runtime: start it within one")]
+    NoRuntime,
+    /// The relay's task died: a fault in the relay, or a runtime that shut down.
+    #[error("the outbox relay's task died: {reason}")]
+    Died {
+        /// What it died of.
+        reason: String,
+    },
+    /// A drain could not find out what is pending.
+    #[error("the outbox relay cannot drain: {0}")]
+    Store(#[source] crate::StoreError),
+}
+
+impl Relay {
+    /// Begins to put a relay together.
+    pub fn builder(store: impl Store, publisher: impl Publisher, config: RelayConfig) -> RelayBuilder {
+        Self::builder_shared(Arc::new(store), Arc::new(publisher), config)
+    }
+
+    /// As [`builder`](Self::builder), for a store and a publisher that others use too.
+    pub fn builder_shared(
+        store: Arc<dyn Store>,
+        publisher: Arc<dyn Publisher>,
+        config: RelayConfig,
+    ) -> RelayBuilder {
+        RelayBuilder::new(store, publisher, config)
+    }
+
+    /// Starts it in a task of its own.
+    ///
+    /// It may be started again after a stop, and more than once at a time: such runs take turns as replicas do.
+    ///
+    /// # Errors
+    /// [`RelayError::NoRuntime`] outside of a tokio runtime. An unreachable database is no error: the relay
+    /// tries until it is there, and health says so meanwhile.
+    ///
+    /// # Cancellation
+    /// Dropping the handle requests a stop; see [`RelayHandle`].
+    pub fn start(&self) -> Result<RelayHandle, RelayError> {
+        RelayHandle::start(Arc::clone(&self.shared))
+    }
+
+    /// Runs until `shutdown` ends, and stops then as [`RelayHandle::stop`] does.
+    ///
+    /// # Errors
+    /// [`RelayError`], if there is no runtime, or if the relay's task died.
+    ///
+    /// # Cancellation
+    /// Dropping the future requests a stop: no new claim is made, and what is in flight ends by itself within
+    /// the stop's deadline.
+    pub async fn run(&self, shutdown: impl Future<Output = ()> + Send) -> Result<(), RelayError> {
+        let mut handle = self.start()?;
+        tokio::select! {
+            ended = handle.ended() => ended,
+            () = shutdown => handle.stop().await,
+        }
+    }
+
+    /// Publishes what is pending and ends when each tenant is empty, held elsewhere, or refused once.
+    ///
+    /// # Errors
+    /// [`RelayError`], if there is no runtime, if the probe failed, or if the drain's task died.
+    ///
+    /// # Cancellation
+    /// As for [`run`](Self::run).
+    pub async fn drain(&self) -> Result<DrainReport, RelayError> {
+        drain::drain(Arc::clone(&self.shared)).await
+    }
+
+    /// Looks for messages now instead of at the next poll. Call it after a commit in this process.
+    ///
+    /// It never blocks; calls that come close together count as one, and none is lost. It cuts no back-off short.
+    pub fn wake(&self) {
+        self.shared.wake.send_replace(());
+    }
+
+    /// This relay's health.
+    pub fn health(&self) -> HealthCheck {
+        HealthCheck::of_relay(
+            Arc::clone(&self.shared.store),
+            &self.shared.config,
+            Arc::clone(&self.shared.clock),
+            Arc::clone(&self.shared.board),
+        )
+    }
+
+    /// How many observers' panics were contained.
+    pub fn observer_panics(&self) -> u64 {
+        self.shared.observers.panics()
+    }
+
+    /// How many tenants are swept at the same time.
+    pub fn concurrency(&self) -> NonZeroUsize {
+        self.shared.concurrency
+    }
+}
+
+impl std::fmt::Debug for Relay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Relay")
+            .field("source", &self.shared.store.source())
+            .field("config", &self.shared.config)
+            .field("state", &self.shared.board.relay())
+            .finish_non_exhaustive()
+    }
+}

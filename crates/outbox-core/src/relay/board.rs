@@ -1,0 +1,127 @@
+//! What the relay is doing right now, for health to read.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::TenantId;
+
+/// Whether a relay works.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RelayState {
+    /// It was built and not started.
+    #[default]
+    NotStarted,
+    /// It works.
+    Running,
+    /// It was told to stop and holds nothing any more.
+    Stopped,
+    /// Its task ended without being told to.
+    Dead,
+}
+
+impl fmt::Display for RelayState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotStarted => "not started",
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Dead => "dead",
+        })
+    }
+}
+
+/// What a relay is doing with a tenant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TenantState {
+    /// Nothing: it has no message that is due.
+    #[default]
+    Idle,
+    /// It is being swept.
+    Sweeping,
+    /// Another relay held it when this one looked last.
+    HeldElsewhere,
+    /// It waits after failures.
+    BackingOff {
+        /// How many in a row.
+        failures: u32,
+        /// How long it waits after the last one.
+        wait: Duration,
+        /// What the last one was.
+        reason: String,
+    },
+}
+
+/// Shared by a relay's run and its health.
+#[derive(Debug, Default)]
+pub(crate) struct Board(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    relay: RelayState,
+    /// How many runs of this relay work now.
+    runs: usize,
+    tenants: HashMap<TenantId, TenantState>,
+}
+
+impl Board {
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn relay(&self) -> RelayState {
+        self.entries().relay
+    }
+
+    pub(crate) fn tenants(&self) -> HashMap<TenantId, TenantState> {
+        self.entries().tenants.clone()
+    }
+
+    pub(crate) fn set_tenant(&self, tenant: &TenantId, state: TenantState) {
+        let mut entries = self.entries();
+        if state == TenantState::Idle {
+            entries.tenants.remove(tenant);
+        } else {
+            entries.tenants.insert(tenant.clone(), state);
+        }
+    }
+
+    /// A run begins; it counts as dead unless it says that it stopped.
+    pub(crate) fn begin(board: &std::sync::Arc<Self>) -> Run {
+        let mut entries = board.entries();
+        entries.runs += 1;
+        entries.relay = RelayState::Running;
+        drop(entries);
+        Run { board: std::sync::Arc::clone(board), stopped: false }
+    }
+}
+
+/// One run of a relay, on the board.
+pub(crate) struct Run {
+    board: std::sync::Arc<Board>,
+    stopped: bool,
+}
+
+impl Run {
+    pub(crate) fn stopped(mut self) {
+        self.stopped = true;
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let mut entries = self.board.entries();
+        entries.runs -= 1;
+        if !self.stopped {
+            entries.relay = RelayState::Dead;
+        } else if entries.runs == 0 {
+            entries.relay = RelayState::Stopped;
+        }
+        if entries.runs == 0 {
+            entries.tenants.clear();
+        }
+    }
+}

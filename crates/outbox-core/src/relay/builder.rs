@@ -1,0 +1,86 @@
+//! Putting a relay together.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use super::board::Board;
+use super::observe::Observers;
+use super::{Relay, Shared};
+use crate::config::{ConfigError, ConfigProblem};
+use crate::{Clock, Observer, Publisher, RelayConfig, Store, SystemClock};
+
+/// How many tenants are swept at the same time, unless the options say otherwise.
+const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+
+/// A relay on its way: [`Relay::builder`].
+pub struct RelayBuilder {
+    store: Arc<dyn Store>,
+    publisher: Arc<dyn Publisher>,
+    config: RelayConfig,
+    observers: Observers,
+    clock: Option<Arc<dyn Clock>>,
+    seed: Option<u64>,
+}
+
+impl RelayBuilder {
+    pub(super) fn new(store: Arc<dyn Store>, publisher: Arc<dyn Publisher>, config: RelayConfig) -> Self {
+        Self { store, publisher, config, observers: Observers::default(), clock: None, seed: None }
+    }
+
+    /// Adds an observer; each of several sees everything.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observers.push(Arc::new(observer));
+        self
+    }
+
+    /// Sets the clock. Default: [`SystemClock`].
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// Fixes the random numbers behind jitter and turns, for a test that wants the same run twice.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// The relay, not yet started.
+    ///
+    /// # Errors
+    /// [`ConfigError`], if the store cannot hold as many claims as the concurrency asks for and answer a probe
+    /// beside them. A concurrency of 1 is right for every store: with one connection, probe and claim take
+    /// turns.
+    pub fn build(self) -> Result<Relay, ConfigError> {
+        let pool = self.store.max_claims();
+        let room = pool.map(|pool| NonZeroUsize::new(pool.get() as usize - 1).unwrap_or(NonZeroUsize::MIN));
+        let concurrency = match (self.config.concurrency, room, pool) {
+            (Some(concurrency), Some(room), Some(pool)) if concurrency > room => {
+                let problem = ConfigProblem::ConcurrencyExceedsPool { concurrency, pool };
+                return Err(ConfigError::new(vec![problem]));
+            }
+            (Some(concurrency), ..) => concurrency,
+            (None, Some(room), _) => room.min(DEFAULT_CONCURRENCY),
+            (None, None, _) => DEFAULT_CONCURRENCY,
+        };
+        Ok(Relay {
+            shared: Arc::new(Shared {
+                store: self.store,
+                publisher: self.publisher,
+                config: self.config,
+                concurrency,
+                observers: self.observers,
+                clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
+                seed: self.seed,
+                wake: tokio::sync::watch::Sender::new(()),
+                board: Arc::new(Board::default()),
+            }),
+        })
+    }
+}
+
+impl std::fmt::Debug for RelayBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RelayBuilder").field("config", &self.config).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,121 @@
+//! Publishing what is pending, once, and saying what came of it.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::handle::died;
+use super::run::{contained_sweep, probe};
+use super::stop::{Stop, StopOnDrop};
+use super::sweep::{Sweep, SweepEnd, Turn, with_causes};
+use super::{RelayError, Shared};
+use crate::{MessageId, TenantId, Tenants};
+
+/// What a drain did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DrainReport {
+    /// How many messages were published and marked.
+    pub published: u64,
+    /// What came of each tenant.
+    pub tenants: BTreeMap<TenantId, DrainOutcome>,
+}
+
+impl DrainReport {
+    /// Whether every tenant is empty.
+    pub fn is_complete(&self) -> bool {
+        self.tenants.values().all(|outcome| *outcome == DrainOutcome::Empty)
+    }
+}
+
+/// What came of a tenant in a drain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DrainOutcome {
+    /// It has no pending message that the drain saw.
+    Empty,
+    /// Another relay holds it.
+    HeldElsewhere,
+    /// A message was refused; it and those after it are pending.
+    Refused {
+        /// Which.
+        message: MessageId,
+        /// Why.
+        reason: String,
+    },
+    /// The store failed.
+    Failed {
+        /// How.
+        reason: String,
+    },
+    /// The drain was told to stop.
+    Interrupted,
+}
+
+pub(super) async fn drain(shared: Arc<Shared>) -> Result<DrainReport, RelayError> {
+    let runtime = tokio::runtime::Handle::try_current().map_err(|_| RelayError::NoRuntime)?;
+    let stop = StopOnDrop(Stop::default());
+    runtime.spawn(drain_all(shared, stop.0.clone())).await.map_err(died)?
+}
+
+async fn drain_all(shared: Arc<Shared>, stop: Stop) -> Result<DrainReport, RelayError> {
+    let oldest = probe(&shared).await.map_err(RelayError::Store)?;
+    let mut report = DrainReport::default();
+    if let Tenants::Named(names) = &shared.config.tenants {
+        report.tenants.extend(names.iter().map(|tenant| (tenant.clone(), DrainOutcome::Empty)));
+    }
+    let limit = shared.config.initial_batch;
+    let mut ready: VecDeque<Turn> =
+        oldest.into_iter().map(|found| Turn { tenant: found.tenant_id, limit, failures: 0 }).collect();
+    let (mut sweeps, mut swept) = (JoinSet::new(), HashMap::new());
+    let mut deadline = std::pin::pin!(async {
+        stop.wait().await;
+        shared.clock.sleep(shared.config.stop_timeout).await;
+    });
+    let mut waiting = true;
+    loop {
+        while sweeps.len() < shared.concurrency.get()
+            && let Some(turn) = ready.pop_front()
+        {
+            let task = contained_sweep(Arc::clone(&shared), turn.clone(), stop.clone());
+            swept.insert(sweeps.spawn(task).id(), turn);
+        }
+        let ended = tokio::select! {
+            biased;
+            ended = sweeps.join_next_with_id() => ended,
+            () = &mut deadline, if waiting => {
+                waiting = false;
+                stop.abort().cancel();
+                continue;
+            }
+        };
+        let Some(ended) = ended else { return Ok(report) };
+        let (id, sweep) = ended.map_err(died)?;
+        report.published += sweep.settled as u64;
+        if let Some(turn) = swept.remove(&id) {
+            match outcome(sweep) {
+                Some(outcome) => {
+                    report.tenants.insert(turn.tenant, outcome);
+                }
+                None => {
+                    let limit = turn.limit.saturating_mul(super::schedule::TWO).min(shared.config.max_batch);
+                    ready.push_back(Turn { limit, ..turn });
+                }
+            }
+        }
+    }
+}
+
+/// `None` is: there is more.
+fn outcome(sweep: Sweep) -> Option<DrainOutcome> {
+    match sweep.end {
+        SweepEnd::Clean { full: true, .. } if sweep.settled > 0 => None,
+        SweepEnd::OutOfTime => None,
+        SweepEnd::Clean { .. } => Some(DrainOutcome::Empty),
+        SweepEnd::Held => Some(DrainOutcome::HeldElsewhere),
+        SweepEnd::Refused { message, reason } => Some(DrainOutcome::Refused { message, reason }),
+        SweepEnd::Failed(error) => Some(DrainOutcome::Failed { reason: with_causes(&error) }),
+        SweepEnd::Interrupted => Some(DrainOutcome::Interrupted),
+    }
+}

@@ -1,0 +1,69 @@
+//! A running relay, owned.
+
+use std::sync::Arc;
+
+use tokio::task::{JoinError, JoinHandle};
+
+use super::observe::panic_text;
+use super::run::run;
+use super::stop::{Stop, StopOnDrop};
+use super::{RelayError, Shared};
+
+/// A running relay.
+///
+/// Dropping it requests a stop and does not wait: the relay claims nothing more, and what is in flight ends by
+/// itself within the stop's deadline.
+#[derive(Debug)]
+pub struct RelayHandle {
+    stop: StopOnDrop,
+    task: JoinHandle<()>,
+}
+
+impl RelayHandle {
+    pub(super) fn start(shared: Arc<Shared>) -> Result<Self, RelayError> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| RelayError::NoRuntime)?;
+        let stop = Stop::default();
+        let task = runtime.spawn(run(shared, stop.clone()));
+        Ok(Self { stop: StopOnDrop(stop), task })
+    }
+
+    /// Stops the relay and waits until it holds nothing.
+    ///
+    /// No new claim is made. A message being published is finished, and its tenant's accepted prefix settled;
+    /// past [`stop_timeout`](crate::RelayConfig::stop_timeout) the publish is dropped and its row stays
+    /// pending. It ends within the stop's deadline and two of the store's.
+    ///
+    /// # Errors
+    /// [`RelayError::Died`], if the relay's task had ended by itself.
+    ///
+    /// # Cancellation
+    /// The stop goes on by itself.
+    pub async fn stop(mut self) -> Result<(), RelayError> {
+        self.stop.0.request();
+        self.ended().await
+    }
+
+    /// Waits until the relay ends by itself, which it does only when its task dies.
+    ///
+    /// # Errors
+    /// [`RelayError::Died`].
+    ///
+    /// # Cancellation
+    /// Safe: it can be called again.
+    pub async fn ended(&mut self) -> Result<(), RelayError> {
+        (&mut self.task).await.map_err(died)
+    }
+
+    /// Whether the relay has ended.
+    pub fn is_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
+pub(super) fn died(error: JoinError) -> RelayError {
+    let reason = match error.try_into_panic() {
+        Ok(panic) => panic_text(&*panic),
+        Err(_) => "the runtime shut down".to_owned(),
+    };
+    RelayError::Died { reason }
+}

@@ -1,0 +1,109 @@
+//! One message to the publisher: the deadline, the panic, the observers.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
+
+use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+use super::observe::{Watch, panic_text};
+use crate::{Accepted, Delivery, Operation, OutboxMessage, Outcome, PublishError, RefusalCause};
+
+/// How a publish ended.
+#[derive(Debug)]
+pub(crate) enum Published {
+    Accepted,
+    Refused(PublishError),
+    /// The stop's deadline passed first.
+    Dropped,
+}
+
+/// Publishes one message. The publisher's future is dropped at the publish deadline, and when `abort` fires.
+pub(crate) async fn publish(
+    shared: &Shared,
+    message: &OutboxMessage,
+    attempt: u32,
+    abort: &CancellationToken,
+) -> Published {
+    let source = shared.store.source();
+    let mut watch = shared.observers.start(&Operation::publish(source, message, attempt));
+    let extended = (!shared.observers.is_empty()).then(|| {
+        let mut headers = message.headers.clone();
+        watch.propagate(&mut headers);
+        headers
+    });
+    let delivery = Delivery::new(source, message)
+        .with_headers(extended.as_ref().unwrap_or(&message.headers))
+        .with_attempt(attempt);
+
+    let ended = tokio::select! {
+        biased;
+        answer = watched(shared, &delivery, &mut watch) => Some(answer),
+        () = abort.cancelled() => None,
+        // Not armed before its first poll: a publisher that answers at once costs no timer.
+        () = async { shared.clock.sleep(shared.config.publish_timeout).await } => Some(Err((
+            RefusalCause::Deadline,
+            PublishError::unavailable(format!(
+                "no answer within the publish deadline of {} ms",
+                shared.config.publish_timeout.as_millis()
+            )),
+        ))),
+    };
+    match ended {
+        Some(Ok(Accepted)) => {
+            watch.end(&Outcome::Accepted);
+            Published::Accepted
+        }
+        Some(Err((cause, error))) => {
+            watch.end(&Outcome::Refused { cause, error: &error });
+            Published::Refused(error)
+        }
+        None => {
+            watch.end(&Outcome::Abandoned);
+            Published::Dropped
+        }
+    }
+}
+
+/// The publisher's answer, polled inside the observations; a panic is an answer too.
+async fn watched(
+    shared: &Shared,
+    delivery: &Delivery<'_>,
+    watch: &mut Watch,
+) -> Result<Accepted, (RefusalCause, PublishError)> {
+    // The async block matters: a publisher may panic before it returns its future.
+    let future = AssertUnwindSafe(async { shared.publisher.publish(delivery).await }).catch_unwind();
+    let mut future = Contained(Some(Box::pin(future)));
+    let answer = poll_fn(|context| {
+        let mut answer = Poll::Pending;
+        watch.enter(&mut || {
+            if let Some(future) = future.0.as_mut() {
+                answer = future.poll_unpin(context);
+            }
+        });
+        answer
+    })
+    .await;
+    match answer {
+        Ok(answer) => answer.map_err(|error| (RefusalCause::Publisher(error.class()), error)),
+        Err(panic) => {
+            let error = PublishError::refused(format!("the publisher panicked: {}", panic_text(&*panic)));
+            drop(Contained(Some(panic)));
+            Err((RefusalCause::Panic, error))
+        }
+    }
+}
+
+/// Something of the publisher's, whose destructor may panic without harm.
+struct Contained<T>(Option<T>);
+
+impl<T> Drop for Contained<T> {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+            tracing::error!(panic = %panic_text(&*panic), "a publisher's future panicked when it was dropped");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Whose turn is next: fair turns, back-off, growing batches. No time and no task of its own, so that every
+//! rule can be tested as it stands.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::sweep::{Sweep, SweepEnd, Turn};
+use crate::{OldestPending, RelayConfig, TenantId};
+
+/// After so many full batches in a row a tenant leaves a gap, in which another replica can claim it.
+const FULL_BATCHES_BEFORE_GAP: u32 = 32;
+/// The gap, as a part of the poll interval.
+const GAP_PART: u32 = 16;
+/// A batch that takes longer than this part of its time bound does not grow.
+const GROWTH_PART: u32 = 4;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Nothing to do until a probe says so.
+    Idle,
+    /// In the queue.
+    Ready,
+    /// Not before this time.
+    Waiting(Duration),
+    Sweeping,
+}
+
+#[derive(Debug)]
+struct Tenant {
+    place: Place,
+    failures: u32,
+    batch: NonZeroU32,
+    full_batches: u32,
+}
+
+/// What the relay does to a tenant after its turn, as far as others want to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    None,
+    BackedOff { failures: u32, wait: Duration },
+    Recovered,
+}
+
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    config: RelayConfig,
+    tenants: HashMap<TenantId, Tenant>,
+    ready: VecDeque<TenantId>,
+    waiting: BTreeSet<(Duration, TenantId)>,
+    random: fastrand::Rng,
+}
+
+impl Schedule {
+    pub(crate) fn new(config: RelayConfig, random: fastrand::Rng) -> Self {
+        let (tenants, ready, waiting) = (HashMap::new(), VecDeque::new(), BTreeSet::new());
+        Self { config, tenants, ready, waiting, random }
+    }
+
+    /// A probe's answer: idle tenants that have something get a turn. Those that have nothing are forgotten,
+    /// and with them their failures; they are the answer, with whether they had some.
+    ///
+    /// The round starts at a random tenant, so that replicas do not meet at each one.
+    pub(crate) fn probed(&mut self, oldest: &[OldestPending]) -> Vec<(TenantId, bool)> {
+        let start = if oldest.is_empty() { 0 } else { self.random.usize(..oldest.len()) };
+        for found in oldest[start..].iter().chain(&oldest[..start]) {
+            self.make_ready(&found.tenant_id);
+        }
+        let pending: HashSet<&TenantId> = oldest.iter().map(|found| &found.tenant_id).collect();
+        let (mut forgotten, waiting) = (Vec::new(), &mut self.waiting);
+        self.tenants.retain(|id, tenant| {
+            let keep = pending.contains(id) || matches!(tenant.place, Place::Ready | Place::Sweeping);
+            if !keep {
+                if let Place::Waiting(until) = tenant.place {
+                    waiting.remove(&(until, id.clone()));
+                }
+                forgotten.push((id.clone(), tenant.failures > 0));
+            }
+            keep
+        });
+        forgotten
+    }
+
+    fn make_ready(&mut self, id: &TenantId) {
+        let batch = self.config.initial_batch;
+        let fresh = || Tenant { place: Place::Idle, failures: 0, batch, full_batches: 0 };
+        let tenant = self.tenants.entry(id.clone()).or_insert_with(fresh);
+        if tenant.place == Place::Idle {
+            tenant.place = Place::Ready;
+            self.ready.push_back(id.clone());
+        }
+    }
+
+    /// The next tenant in turn; it is being swept from now on.
+    pub(crate) fn next_turn(&mut self, now: Duration) -> Option<Turn> {
+        while let Some((due, _)) = self.waiting.first()
+            && *due <= now
+            && let Some((_, id)) = self.waiting.pop_first()
+        {
+            if let Some(tenant) = self.tenants.get_mut(&id) {
+                tenant.place = Place::Ready;
+                self.ready.push_back(id);
+            }
+        }
+        loop {
+            let id = self.ready.pop_front()?;
+            if let Some(tenant) = self.tenants.get_mut(&id) {
+                tenant.place = Place::Sweeping;
+                return Some(Turn { limit: tenant.batch, failures: tenant.failures, tenant: id });
+            }
+        }
+    }
+
+    /// When the first of those that wait is due.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        self.waiting.first().map(|(due, _)| *due)
+    }
+
+    /// A tenant's turn ended.
+    pub(crate) fn finished(&mut self, now: Duration, id: &TenantId, sweep: &Sweep) -> Change {
+        let jitter = self.random.f64();
+        let Some(tenant) = self.tenants.get_mut(id) else { return Change::None };
+        let failed_before = tenant.failures > 0;
+        let (place, change) = match &sweep.end {
+            SweepEnd::Interrupted => (Place::Idle, Change::None),
+            SweepEnd::Held => {
+                let rest = self.config.poll_interval.mul_f64(0.75 + jitter / 2.0);
+                (Place::Waiting(now.saturating_add(rest)), Change::None)
+            }
+            SweepEnd::Refused { .. } | SweepEnd::Failed(_) => {
+                tenant.failures = if sweep.settled > 0 { 1 } else { tenant.failures.saturating_add(1) };
+                tenant.batch = self.config.initial_batch;
+                tenant.full_batches = 0;
+                let wait = back_off(&self.config, tenant.failures, jitter);
+                let change = Change::BackedOff { failures: tenant.failures, wait };
+                (Place::Waiting(now.saturating_add(wait)), change)
+            }
+            SweepEnd::Clean { full, took } => {
+                tenant.failures = 0;
+                let more = *full && sweep.settled > 0;
+                if !more {
+                    tenant.full_batches = 0;
+                }
+                if more && *took < self.config.max_batch_time / GROWTH_PART {
+                    tenant.batch = tenant.batch.saturating_mul(TWO).min(self.config.max_batch);
+                } else if sweep.settled == 0 {
+                    tenant.batch = self.config.initial_batch;
+                }
+                (if more { again(&self.config, now, tenant) } else { Place::Idle }, Change::None)
+            }
+            SweepEnd::OutOfTime => {
+                tenant.failures = 0;
+                let settled = u32::try_from(sweep.settled).unwrap_or(u32::MAX);
+                tenant.batch = NonZeroU32::new(settled).unwrap_or(NonZeroU32::MIN).min(tenant.batch);
+                (again(&self.config, now, tenant), Change::None)
+            }
+        };
+        let recovered = failed_before && tenant.failures == 0;
+        tenant.place = place;
+        match place {
+            Place::Ready => self.ready.push_back(id.clone()),
+            Place::Waiting(until) => {
+                self.waiting.insert((until, id.clone()));
+            }
+            Place::Idle | Place::Sweeping => {}
+        }
+        if recovered { Change::Recovered } else { change }
+    }
+}
+
+/// A tenant that has more is due again at once, behind the others; now and then it leaves a gap.
+fn again(config: &RelayConfig, now: Duration, tenant: &mut Tenant) -> Place {
+    tenant.full_batches = tenant.full_batches.saturating_add(1);
+    if tenant.full_batches.is_multiple_of(FULL_BATCHES_BEFORE_GAP) {
+        Place::Waiting(now.saturating_add(config.poll_interval / GAP_PART))
+    } else {
+        Place::Ready
+    }
+}
+
+pub(crate) const TWO: NonZeroU32 = NonZeroU32::new(2).unwrap();
+
+/// The n-th failure in a row waits poll x 2^n, at most the ceiling; `jitter` (0 to 1) takes up to a quarter
+/// off and never adds.
+pub(crate) fn back_off(config: &RelayConfig, failures: u32, jitter: f64) -> Duration {
+    let factor = 1_u32.checked_shl(failures.min(31)).unwrap_or(u32::MAX);
+    let wait = config.poll_interval.saturating_mul(factor).min(config.max_back_off);
+    wait.mul_f64(1.0 - jitter / 4.0)
+}
+
+#[cfg(test)]
+mod tests;
