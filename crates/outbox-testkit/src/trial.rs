@@ -1,0 +1,196 @@
+//! One law on trial: its table, and what the laws do to it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outbox_core::{
+    ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, OldestPending, ProbeRequest, Settlement,
+    Store, TenantId, Tenants,
+};
+
+use crate::capability::declared;
+use crate::{Capability, Harness, Leftovers, Unsupported, Write};
+
+/// A law on trial on a table of its own.
+#[derive(Debug)]
+pub struct Trial<H> {
+    law: &'static str,
+    harness: Arc<H>,
+}
+
+impl<H> Clone for Trial<H> {
+    fn clone(&self) -> Self {
+        Self { law: self.law, harness: Arc::clone(&self.harness) }
+    }
+}
+
+impl<H: Harness> Trial<H> {
+    /// Puts the law of this name on trial.
+    pub fn new(law: &'static str, harness: H) -> Self {
+        Self { law, harness: Arc::new(harness) }
+    }
+
+    /// Removes what the harness made, if this is the last clone.
+    pub(crate) async fn close(self) {
+        if let Some(harness) = Arc::into_inner(self.harness) {
+            harness.close().await;
+        }
+    }
+
+    pub(crate) fn harness(&self) -> &H {
+        &self.harness
+    }
+
+    /// What a hook answered, if the harness can; otherwise the law is reported as not checked.
+    pub(crate) fn can<T>(&self, capability: Capability, answer: Result<T, Unsupported>) -> Option<T> {
+        declared::<H, T>(self.law, capability, answer)
+    }
+
+    /// Another process's store.
+    pub(crate) async fn store(&self) -> Arc<H::Store> {
+        Arc::new(self.harness.connect().await)
+    }
+
+    /// Writes rows and commits them.
+    pub(crate) async fn commit(&self, rows: &[NewMessage]) -> Vec<MessageId> {
+        let write = self.harness.write(rows).await;
+        let ids = write.ids().to_vec();
+        assert_eq!(ids.len(), rows.len(), "the harness answers as many ids as it was given rows");
+        write.commit().await;
+        ids
+    }
+
+    /// Writes and commits `count` messages of a tenant.
+    pub(crate) async fn commit_some(&self, tenant: &TenantId, count: usize) -> Vec<MessageId> {
+        self.commit(&some(tenant, count)).await
+    }
+
+    /// What is left over, as soon as nothing is, or at the latest after the time that a store may take.
+    pub(crate) async fn leftovers(&self) -> Result<Leftovers, Unsupported> {
+        let start = Instant::now();
+        loop {
+            let leftovers = self.harness.leftovers().await?;
+            if leftovers == Leftovers::NONE || start.elapsed() > H::FREE_WITHIN {
+                return Ok(leftovers);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Claims a tenant that may still be given back by somebody who abandoned it.
+    ///
+    /// # Panics
+    /// If it is not free within the time that a store may take.
+    pub(crate) async fn claim_freed(&self, store: &H::Store, tenant: &TenantId, why: &str) -> Claimed {
+        let start = Instant::now();
+        loop {
+            match claim_outcome(store, tenant, 1_000).await {
+                ClaimOutcome::Claimed(claimed) => return claimed,
+                _ => assert!(
+                    start.elapsed() <= H::FREE_WITHIN,
+                    "tenant {tenant} is still held {:?} after {why}",
+                    H::FREE_WITHIN
+                ),
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Awaits what must not wait for anybody.
+    ///
+    /// # Panics
+    /// If it does not answer at once.
+    pub(crate) async fn at_once<T>(&self, what: &str, future: impl Future<Output = T>) -> T {
+        match tokio::time::timeout(H::AT_ONCE, future).await {
+            Ok(answer) => answer,
+            Err(_) => panic!("{what} did not answer within {:?}: it waits for the holder", H::AT_ONCE),
+        }
+    }
+}
+
+/// How often a law looks whether a database has given something back.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+pub(crate) fn tenant(id: &str) -> TenantId {
+    TenantId::new(id).unwrap_or_else(|error| panic!("{id:?}: {error}"))
+}
+
+/// A message of a tenant that differs from its other ones by `number`.
+pub(crate) fn message(tenant: &TenantId, number: usize) -> NewMessage {
+    NewMessage::new(tenant.clone(), "order.placed", format!("order-{number}"), format!("payload {number}"))
+}
+
+pub(crate) fn some(tenant: &TenantId, count: usize) -> Vec<NewMessage> {
+    (0..count).map(|number| message(tenant, number)).collect()
+}
+
+pub(crate) fn request(tenant: &TenantId, limit: u32) -> ClaimRequest {
+    ClaimRequest::new(tenant.clone(), limit_of(limit))
+}
+
+pub(crate) fn limit_of(limit: u32) -> std::num::NonZeroU32 {
+    std::num::NonZeroU32::new(limit).unwrap_or(std::num::NonZeroU32::MIN)
+}
+
+pub(crate) async fn claim_outcome<S: Store>(store: &S, tenant: &TenantId, limit: u32) -> ClaimOutcome {
+    match store.claim(&request(tenant, limit)).await {
+        Ok(outcome) => outcome,
+        Err(error) => panic!("a claim on {tenant} failed: {}", chain(&error)),
+    }
+}
+
+/// Claims a tenant that is free.
+pub(crate) async fn claim<S: Store>(store: &S, tenant: &TenantId, limit: u32) -> Claimed {
+    match claim_outcome(store, tenant, limit).await {
+        ClaimOutcome::Claimed(claimed) => claimed,
+        _ => panic!("nobody holds tenant {tenant}, yet a claim says that it is held"),
+    }
+}
+
+pub(crate) async fn settle(claimed: Claimed, published: &[MessageId]) {
+    if let Err(error) = claimed.claim.settle(Settlement::published(published.iter().copied())).await {
+        panic!("settling {published:?} failed: {}", chain(&error));
+    }
+}
+
+pub(crate) async fn is_held<S: Store>(store: &S, tenant: &TenantId) -> bool {
+    matches!(claim_outcome(store, tenant, 1).await, ClaimOutcome::Held)
+}
+
+/// The ids of a tenant's pending messages.
+pub(crate) async fn pending<S: Store>(store: &S, tenant: &TenantId) -> Vec<MessageId> {
+    match store.pending(tenant, limit_of(10_000)).await {
+        Ok(messages) => messages.iter().map(|message| message.id).collect(),
+        Err(error) => panic!("pending of {tenant} failed: {}", chain(&error)),
+    }
+}
+
+/// What a probe of these tenants answers, in the order of the tenants' names.
+pub(crate) async fn probe<S: Store>(store: &S, tenants: Tenants) -> Vec<OldestPending> {
+    match store.probe(&ProbeRequest::new(tenants)).await {
+        Ok(mut oldest) => {
+            oldest.sort_by(|a, b| a.tenant_id.cmp(&b.tenant_id));
+            oldest
+        }
+        Err(error) => panic!("a probe failed: {}", chain(&error)),
+    }
+}
+
+pub(crate) fn named<'a>(tenants: impl IntoIterator<Item = &'a TenantId>) -> Tenants {
+    Tenants::Named(tenants.into_iter().cloned().collect())
+}
+
+pub(crate) fn ids(claimed: &Claimed) -> Vec<MessageId> {
+    claimed.messages.iter().map(|message| message.id).collect()
+}
+
+/// An error with what it came from, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        line = format!("{line}: {error}");
+        source = error.source();
+    }
+    line
+}
