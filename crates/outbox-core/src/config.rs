@@ -20,7 +20,7 @@ pub const POLL_VARIABLE: &str = "OUTBOX_POLL_MS";
 pub const MAX_LAG_VARIABLE: &str = "OUTBOX_MAX_LAG_MS";
 
 const ANY_DURATION: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::MAX;
-const POLL_RANGE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_millis(60_000);
+const POLL_RANGE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
 
 /// The relay's options, checked.
 #[derive(Debug, Clone)]
