@@ -1,1 +1,17 @@
-//! What the outbox's SQL stores share: table description, statements, lock keys and DDL; no driver.
+//! What the outbox's SQL stores share, once: no driver, no connection.
+//!
+//! [`OutboxTable`] describes a table; [`dialect`] has each database's statements for it, generated once;
+//! [`row`] turns what a driver reads into messages and [`append`] checks what is written; [`lock_key`] is the
+//! registry of the keys that replicas exclude each other by.
+
+pub mod append;
+pub mod dialect;
+pub mod headers;
+pub mod identifier;
+pub mod lock_key;
+pub mod row;
+pub mod table;
+
+pub use crate::append::InvalidMessage;
+pub use crate::dialect::Dialect;
+pub use crate::table::{Columns, InvalidTable, OutboxTable, PayloadType, TimeType};

@@ -1,0 +1,1 @@
+//! PostgreSQL: every statement of the store, named for what it does.

@@ -1,0 +1,176 @@
+//! From a row as a driver reads it to a message.
+
+use std::borrow::Cow;
+
+use outbox_core::{
+    Bytes, Headers, MessageId, OutboxMessage, Payload, StoreError, StoreOperation, TenantId, Timestamp,
+};
+
+use crate::dialect::Dialect;
+use crate::headers;
+use crate::table::{Columns, OutboxTable};
+
+/// Why a column's value cannot be read, in words that follow the column's name: `is null`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(Cow<'static, str>);
+
+impl Unreadable {
+    /// A value that is null where it must not be.
+    pub const NULL: Self = Self(Cow::Borrowed("is null"));
+
+    /// A value that cannot be read, for this reason.
+    pub fn new(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self(reason.into())
+    }
+}
+
+/// A column's value as it was read, or why it could not be.
+pub type Cell<T> = Result<T, Unreadable>;
+
+/// A row as a driver reads it: any of its values may be one that another program left behind.
+#[derive(Debug, Clone)]
+pub struct RawRow {
+    /// The id.
+    pub id: Cell<i64>,
+    /// Whose message it is.
+    pub tenant_id: Cell<String>,
+    /// What sort of message it is.
+    pub kind: Cell<String>,
+    /// Which thing it is about.
+    pub subject_id: Cell<String>,
+    /// The content; `None` is the tombstone.
+    pub payload: Cell<Option<Bytes>>,
+    /// The headers as JSON text; `None` is none at all.
+    pub headers: Cell<Option<String>>,
+    /// When it happened, in microseconds since 1970.
+    pub occurred_at: Cell<i64>,
+}
+
+/// A row that cannot be read: which column, and why.
+#[derive(Debug)]
+struct UnreadableRow {
+    id: Option<i64>,
+    column: String,
+    reason: String,
+}
+
+impl RawRow {
+    fn decode(self, columns: &Columns) -> Result<OutboxMessage, UnreadableRow> {
+        let known = self.id.as_ref().ok().copied();
+        let unreadable = |column: &str, reason: &dyn ToString| UnreadableRow {
+            id: known,
+            column: column.to_owned(),
+            reason: reason.to_string(),
+        };
+        let id = self.id.map_err(|reason| unreadable(&columns.id, &reason))?;
+        let tenant = self.tenant_id.map_err(|reason| unreadable(&columns.tenant_id, &reason))?;
+        let tenant = TenantId::new(tenant).map_err(|reason| unreadable(&columns.tenant_id, &reason))?;
+        let kind = self.kind.map_err(|reason| unreadable(&columns.kind, &reason))?;
+        let subject = self.subject_id.map_err(|reason| unreadable(&columns.subject_id, &reason))?;
+        let payload = self.payload.map_err(|reason| unreadable(&columns.payload, &reason))?;
+        let headers_column = columns.headers.as_deref().unwrap_or("headers");
+        let headers = match self.headers.map_err(|reason| unreadable(headers_column, &reason))? {
+            Some(json) => headers::from_json(&json).map_err(|reason| unreadable(headers_column, &reason))?,
+            None => Headers::new(),
+        };
+        let occurred_at = self.occurred_at.map_err(|reason| unreadable(&columns.occurred_at, &reason))?;
+        Ok(OutboxMessage::new(
+            MessageId::new(id),
+            tenant,
+            kind,
+            subject,
+            payload.map(Payload::from),
+            headers,
+            Timestamp::from_micros(occurred_at),
+        ))
+    }
+}
+
+impl UnreadableRow {
+    fn into_error(self, table: &OutboxTable, dialect: Dialect, operation: StoreOperation) -> StoreError {
+        let Self { id, column, reason } = self;
+        let row = id.map_or_else(|| "a row".to_owned(), |id| format!("row {id}"));
+        let table = table.display_name(dialect);
+        StoreError::permanent(
+            operation,
+            format!("{row} of {table} cannot be read: {column} {reason}; repair or delete the row"),
+        )
+    }
+}
+
+/// The messages of a claim: up to the first row that cannot be read.
+///
+/// # Errors
+/// A permanent [`StoreError`] that names the table, the row and what is wrong with it, if it is the first.
+pub fn decode_batch(
+    rows: impl IntoIterator<Item = RawRow>,
+    table: &OutboxTable,
+    dialect: Dialect,
+    operation: StoreOperation,
+) -> Result<Vec<OutboxMessage>, StoreError> {
+    let mut messages = Vec::new();
+    for row in rows {
+        match row.decode(table.columns()) {
+            Ok(message) => messages.push(message),
+            Err(row) if messages.is_empty() => return Err(row.into_error(table, dialect, operation)),
+            Err(_) => break,
+        }
+    }
+    Ok(messages)
+}
+
+/// Every row as a message, for readers without a claim.
+///
+/// # Errors
+/// A permanent [`StoreError`] that names the table, the row and what is wrong with it, if one cannot be read.
+pub fn decode_all(
+    rows: impl IntoIterator<Item = RawRow>,
+    table: &OutboxTable,
+    dialect: Dialect,
+    operation: StoreOperation,
+) -> Result<Vec<OutboxMessage>, StoreError> {
+    rows.into_iter()
+        .map(|row| row.decode(table.columns()).map_err(|row| row.into_error(table, dialect, operation)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: i64) -> RawRow {
+        RawRow {
+            id: Ok(id),
+            tenant_id: Ok("acme".into()),
+            kind: Ok("order.placed".into()),
+            subject_id: Ok("order-1".into()),
+            payload: Ok(None),
+            headers: Ok(None),
+            occurred_at: Ok(0),
+        }
+    }
+
+    fn decode(rows: Vec<RawRow>) -> Result<Vec<i64>, String> {
+        decode_batch(rows, &OutboxTable::default(), Dialect::Postgres, StoreOperation::Claim)
+            .map(|messages| messages.iter().map(|message| message.id.get()).collect())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_batch_ends_before_a_row_that_cannot_be_read() {
+        let hostile = RawRow { kind: Err(Unreadable::NULL), ..row(2) };
+        assert_eq!(decode(vec![row(1), hostile, row(3)]), Ok(vec![1]));
+    }
+
+    #[test]
+    fn a_first_row_that_cannot_be_read_is_an_error_that_names_it() {
+        let hostile = RawRow { headers: Ok(Some("[]".into())), ..row(7) };
+        assert_eq!(
+            decode(vec![hostile, row(8)]),
+            Err("claim failed: row 7 of public.outbox_message cannot be read: headers is an array, not a \
+                 JSON object; repair or delete the row"
+                .to_owned())
+        );
+    }
+}

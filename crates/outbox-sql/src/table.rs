@@ -1,0 +1,337 @@
+//! The description of an outbox table: its names and its types.
+
+use crate::dialect::Dialect;
+use crate::identifier::{self, InvalidIdentifier};
+
+/// How the payload column holds a message's content.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PayloadType {
+    /// Bytes, as they are: `bytea`, `blob`. The default.
+    #[default]
+    Bytes,
+    /// UTF-8 text without NUL characters.
+    Text,
+    /// PostgreSQL's `jsonb`. It keeps the value, not the bytes: spaces, the order of the keys and all but
+    /// the last of equal keys are lost.
+    Jsonb,
+}
+
+/// How the columns `occurred_at` and `published_at` hold a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TimeType {
+    /// To the microsecond: `timestamptz` on PostgreSQL, an integer of microseconds on SQLite. The default.
+    #[default]
+    Micros,
+    /// PostgreSQL's `timestamp(3)` without a time zone, to the millisecond: read and written as UTC.
+    UtcMillis,
+}
+
+/// The names of the columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Columns {
+    /// The sequence, the order and, with the source, the deduplication key. Default `id`.
+    pub id: String,
+    /// Whose message it is. Default `tenant_id`.
+    pub tenant_id: String,
+    /// What sort of message it is. Default `kind`.
+    pub kind: String,
+    /// Which thing it is about. Default `subject_id`.
+    pub subject_id: String,
+    /// The content. Default `payload`.
+    pub payload: String,
+    /// What travels with the message; `None` for a table that has no such column. Default `headers`.
+    pub headers: Option<String>,
+    /// When it happened. Default `occurred_at`.
+    pub occurred_at: String,
+    /// When it was marked; null is pending. Default `published_at`.
+    pub published_at: String,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self {
+            id: "id".into(),
+            tenant_id: "tenant_id".into(),
+            kind: "kind".into(),
+            subject_id: "subject_id".into(),
+            payload: "payload".into(),
+            headers: Some("headers".into()),
+            occurred_at: "occurred_at".into(),
+            published_at: "published_at".into(),
+        }
+    }
+}
+
+impl Columns {
+    /// The columns as a Prisma model names them: `tenantId`, `subjectId`, `occurredAt`, `publishedAt`, and
+    /// no headers.
+    pub fn camel_case() -> Self {
+        Self {
+            tenant_id: "tenantId".into(),
+            subject_id: "subjectId".into(),
+            headers: None,
+            occurred_at: "occurredAt".into(),
+            published_at: "publishedAt".into(),
+            ..Self::default()
+        }
+    }
+
+    /// What each column is for, and its name, in the order of the table.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let headers = self.headers.as_deref().map(|name| ("headers", name));
+        [
+            ("id", self.id.as_str()),
+            ("tenant_id", &self.tenant_id),
+            ("kind", &self.kind),
+            ("subject_id", &self.subject_id),
+            ("payload", &self.payload),
+        ]
+        .into_iter()
+        .chain(headers)
+        .chain([("occurred_at", self.occurred_at.as_str()), ("published_at", &self.published_at)])
+    }
+}
+
+/// An outbox table: where it is, what its columns are called and how they hold their values.
+///
+/// Names are given as they are in the database, unquoted; they are checked when a store is made of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxTable {
+    schema: Option<String>,
+    name: String,
+    source: Option<String>,
+    columns: Columns,
+    payload: PayloadType,
+    time: TimeType,
+}
+
+/// `outbox_message`, in the schema `public` on PostgreSQL and in `main` on SQLite.
+impl Default for OutboxTable {
+    fn default() -> Self {
+        Self::new("outbox_message")
+    }
+}
+
+impl OutboxTable {
+    /// A table of this name with our columns and types, in the schema `public` on PostgreSQL and in `main` on
+    /// SQLite.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            schema: None,
+            name: name.into(),
+            source: None,
+            columns: Columns::default(),
+            payload: PayloadType::Bytes,
+            time: TimeType::Micros,
+        }
+    }
+
+    /// The table of a Prisma model: `OutboxMessage` is `public."outboxMessage"`, with camelCase columns, a
+    /// text payload, times of `timestamp(3)` and no headers. Its lock key is that of the TypeScript relay, so
+    /// that both can take turns on it.
+    ///
+    /// A model that maps its times to `timestamptz` needs [`with_time_type`](Self::with_time_type).
+    pub fn prisma(model: &str) -> Self {
+        let mut letters = model.chars();
+        let first = letters.next().into_iter().flat_map(char::to_lowercase);
+        Self {
+            columns: Columns::camel_case(),
+            payload: PayloadType::Text,
+            time: TimeType::UtcMillis,
+            ..Self::new(first.chain(letters).collect::<String>())
+        }
+    }
+
+    /// Sets the schema. On SQLite it is the name of an attached database.
+    pub fn with_schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = Some(schema.into());
+        self
+    }
+
+    /// Sets the name that subscribers deduplicate by, with the id. Default: the table's name. Never change it
+    /// once messages went out.
+    pub fn with_source(mut self, source: impl Into<String>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Sets the names of the columns.
+    pub fn with_columns(mut self, columns: Columns) -> Self {
+        self.columns = columns;
+        self
+    }
+
+    /// Sets how the payload is held.
+    pub fn with_payload_type(mut self, payload: PayloadType) -> Self {
+        self.payload = payload;
+        self
+    }
+
+    /// Sets how times are held.
+    pub fn with_time_type(mut self, time: TimeType) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// The schema, if one was set.
+    pub fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
+    }
+
+    /// The schema, or the one that the database has by default: `public` on PostgreSQL, `main` on SQLite.
+    pub fn schema_on(&self, dialect: Dialect) -> &str {
+        self.schema.as_deref().unwrap_or(match dialect {
+            Dialect::Postgres => "public",
+            Dialect::Sqlite => "main",
+        })
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name that subscribers deduplicate by, with the id.
+    pub fn source(&self) -> &str {
+        self.source.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The names of the columns.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// How the payload is held.
+    pub fn payload_type(&self) -> PayloadType {
+        self.payload
+    }
+
+    /// How times are held.
+    pub fn time_type(&self) -> TimeType {
+        self.time
+    }
+
+    /// Schema and table, quoted: `"public"."outbox_message"`.
+    pub fn quoted(&self, dialect: Dialect) -> String {
+        let schema = identifier::quote(self.schema_on(dialect), dialect);
+        format!("{schema}.{}", identifier::quote(&self.name, dialect))
+    }
+
+    /// Schema and table for a person to read, unquoted: `public.outbox_message`.
+    pub fn display_name(&self, dialect: Dialect) -> String {
+        format!("{}.{}", self.schema_on(dialect), self.name)
+    }
+
+    /// Whether this database can hold such a table.
+    ///
+    /// # Errors
+    /// [`InvalidTable`] if a name cannot be one, two columns have the same name, or a type is not one of this
+    /// database.
+    pub fn check(&self, dialect: Dialect) -> Result<(), InvalidTable> {
+        let named = |part, name: &str| {
+            identifier::check(name, dialect)
+                .map_err(|problem| InvalidTable::Name { part, name: name.to_owned(), problem })
+        };
+        named("schema", self.schema_on(dialect))?;
+        named("table", &self.name)?;
+        let mut seen: Vec<(&'static str, &str)> = Vec::new();
+        for (part, name) in self.columns.named() {
+            named(part, name)?;
+            if let Some((other, _)) = seen.iter().find(|(_, seen)| dialect.same_column(seen, name)) {
+                return Err(InvalidTable::SameColumn { name: name.to_owned(), first: other, second: part });
+            }
+            seen.push((part, name));
+        }
+        let unsupported = |option| Err(InvalidTable::Unsupported { option, dialect });
+        match (dialect, self.payload, self.time) {
+            (Dialect::Sqlite, PayloadType::Jsonb, _) => unsupported("a payload of type jsonb"),
+            (Dialect::Sqlite, _, TimeType::UtcMillis) => unsupported("times of type timestamp(3)"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Dialect {
+    /// Whether the database takes two column names for one. SQLite ignores the case of ASCII letters.
+    fn same_column(self, a: &str, b: &str) -> bool {
+        match self {
+            Self::Postgres => a == b,
+            Self::Sqlite => a.eq_ignore_ascii_case(b),
+        }
+    }
+}
+
+/// Why a description is not that of a table.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidTable {
+    /// A name cannot be one.
+    #[error("the name of {part}, {name:?}: {problem}")]
+    Name {
+        /// What it names: `schema`, `table`, or what the column is for.
+        part: &'static str,
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        problem: InvalidIdentifier,
+    },
+    /// Two columns have one name.
+    #[error("{first} and {second} are both called {name:?}; each needs a column of its own")]
+    SameColumn {
+        /// The name.
+        name: String,
+        /// What the first column is for.
+        first: &'static str,
+        /// What the second column is for.
+        second: &'static str,
+    },
+    /// This database does not have such a type.
+    #[error("{option}: {dialect} has no such type")]
+    Unsupported {
+        /// Which option of the table.
+        option: &'static str,
+        /// Which database.
+        dialect: Dialect,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prisma_model_names_its_table_as_the_typescript_relay_does() {
+        let table = OutboxTable::prisma("OutboxMessage");
+        assert_eq!(table.quoted(Dialect::Postgres), r#""public"."outboxMessage""#);
+        assert_eq!(table.display_name(Dialect::Postgres), "public.outboxMessage");
+        assert_eq!(table.source(), "outboxMessage");
+        assert_eq!(table.check(Dialect::Postgres), Ok(()));
+    }
+
+    #[test]
+    fn a_bad_name_is_refused_with_what_it_names() {
+        let table = OutboxTable::new("t").with_schema("");
+        assert_eq!(
+            table.check(Dialect::Postgres).map_err(|error| error.to_string()),
+            Err(r#"the name of schema, "": a name must not be empty"#.to_owned())
+        );
+    }
+
+    #[test]
+    fn two_columns_of_one_name_are_refused() {
+        let columns = Columns { kind: "ID".into(), ..Columns::default() };
+        let table = OutboxTable::default().with_columns(columns);
+        assert_eq!(table.check(Dialect::Postgres), Ok(()));
+        assert!(matches!(table.check(Dialect::Sqlite), Err(InvalidTable::SameColumn { .. })));
+    }
+
+    #[test]
+    fn a_type_that_a_database_does_not_have_is_refused() {
+        let json = OutboxTable::default().with_payload_type(PayloadType::Jsonb);
+        assert!(matches!(json.check(Dialect::Sqlite), Err(InvalidTable::Unsupported { .. })));
+        assert_eq!(json.check(Dialect::Postgres), Ok(()));
+    }
+}

@@ -1,0 +1,24 @@
+//! What an append can fail with.
+
+use outbox_sql::InvalidMessage;
+
+/// A message was not appended.
+///
+/// After [`Invalid`](Self::Invalid) nothing was sent to the database, and the transaction is as it was. After
+/// [`Database`](Self::Database) the transaction is what the database says it is: on PostgreSQL it can only be
+/// rolled back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// The table cannot hold one of the messages as it is. None was appended.
+    #[error("message {index} cannot be appended: {reason}")]
+    Invalid {
+        /// Which of the messages given, counted from 0.
+        index: usize,
+        /// What is wrong with it.
+        reason: InvalidMessage,
+    },
+    /// The database refused the statement, or did not answer.
+    #[error("the messages were not appended")]
+    Database(#[from] sqlx::Error),
+}
