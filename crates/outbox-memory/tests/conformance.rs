@@ -51,6 +51,11 @@ impl Harness for Memory {
         Ok(Self(MemoryStore::new()))
     }
 
+    async fn delete_published(&self) -> Result<(), Unsupported> {
+        self.0.purge_published();
+        Ok(())
+    }
+
     async fn skip_ids(&self, next: MessageId) -> Result<(), Unsupported> {
         self.0.skip_ids(next);
         Ok(())

@@ -26,6 +26,8 @@ pub enum Capability {
     ReadOnly,
     /// [`Harness::another_table`].
     AnotherTable,
+    /// [`Harness::delete_published`].
+    DeletePublished,
     /// [`Harness::skip_ids`].
     LargeIds,
 }
@@ -39,6 +41,7 @@ impl Capability {
         Self::HostileRow,
         Self::ReadOnly,
         Self::AnotherTable,
+        Self::DeletePublished,
         Self::LargeIds,
     ];
 }
@@ -52,6 +55,7 @@ impl fmt::Display for Capability {
             Self::HostileRow => "write a row that cannot be read (write_hostile)",
             Self::ReadOnly => "make the table read-only (set_read_only)",
             Self::AnotherTable => "make another table in the same database (another_table)",
+            Self::DeletePublished => "delete what is published (delete_published)",
             Self::LargeIds => "skip to large ids (skip_ids)",
         })
     }

@@ -35,6 +35,13 @@ pub trait Harness: Send + Sync + Sized + 'static {
     /// Default 5 s.
     const FREE_WITHIN: Duration = Duration::from_secs(5);
 
+    /// How many futures each law of cancellation drops at random awaits. Default 100;
+    /// `OUTBOX_TEST_CANCELLATIONS` says otherwise.
+    const CANCELLATIONS: u32 = 100;
+
+    /// How many random stories are replayed against the model. Default 24; `OUTBOX_TEST_CASES` says otherwise.
+    const CASES: u32 = 24;
+
     /// The harness's name in reports. Default: the name of its type.
     fn name() -> &'static str {
         std::any::type_name::<Self>()
@@ -93,6 +100,11 @@ pub trait Harness: Send + Sync + Sized + 'static {
 
     /// Another, empty outbox table in the same database.
     fn another_table(&self) -> impl Future<Output = Result<Self, Unsupported>> + Send {
+        async { Err(Unsupported) }
+    }
+
+    /// Deletes every row that is marked as published, as a purge would.
+    fn delete_published(&self) -> impl Future<Output = Result<(), Unsupported>> + Send {
         async { Err(Unsupported) }
     }
 

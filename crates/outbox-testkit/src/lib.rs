@@ -11,6 +11,8 @@ mod capability;
 pub mod conformance;
 mod harness;
 pub mod laws;
+pub mod model;
+pub mod replay;
 mod trial;
 
 pub use crate::capability::{Capability, Unsupported};

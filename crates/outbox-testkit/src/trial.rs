@@ -37,6 +37,11 @@ impl<H: Harness> Trial<H> {
         }
     }
 
+    /// The same law's second table.
+    pub(crate) fn beside(&self, harness: H) -> Self {
+        Self::new(self.law, harness)
+    }
+
     pub(crate) fn harness(&self) -> &H {
         &self.harness
     }
@@ -77,22 +82,30 @@ impl<H: Harness> Trial<H> {
         }
     }
 
-    /// Claims a tenant that may still be given back by somebody who abandoned it.
+    /// Claims a tenant that may still be on its way back from somebody who abandoned it.
     ///
     /// # Panics
     /// If it is not free within the time that a store may take.
     pub(crate) async fn claim_freed(&self, store: &H::Store, tenant: &TenantId, why: &str) -> Claimed {
+        match self.claim_by(store, &request(tenant, 1_000), why).await {
+            ClaimOutcome::Claimed(claimed) => claimed,
+            _ => panic!("tenant {tenant} is still held {:?} after {why}", H::FREE_WITHIN),
+        }
+    }
+
+    /// Claims a tenant until it gets it, or until the time is up that a store may take.
+    pub(crate) async fn claim_by(&self, store: &H::Store, request: &ClaimRequest, why: &str) -> ClaimOutcome {
         let start = Instant::now();
         loop {
-            match claim_outcome(store, tenant, 1_000).await {
-                ClaimOutcome::Claimed(claimed) => return claimed,
-                _ => assert!(
-                    start.elapsed() <= H::FREE_WITHIN,
-                    "tenant {tenant} is still held {:?} after {why}",
-                    H::FREE_WITHIN
-                ),
+            match store.claim(request).await {
+                Ok(ClaimOutcome::Held) if start.elapsed() <= H::FREE_WITHIN => {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                Ok(outcome) => return outcome,
+                Err(error) => {
+                    panic!("a claim on {} failed after {why}: {}", request.tenant_id, chain(&error))
+                }
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 
@@ -182,6 +195,11 @@ pub(crate) fn named<'a>(tenants: impl IntoIterator<Item = &'a TenantId>) -> Tena
 
 pub(crate) fn ids(claimed: &Claimed) -> Vec<MessageId> {
     claimed.messages.iter().map(|message| message.id).collect()
+}
+
+/// A task's answer; its panic goes on in the caller.
+pub(crate) fn joined<T>(ended: Result<T, tokio::task::JoinError>) -> T {
+    ended.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
 /// An error with what it came from, in one line.
