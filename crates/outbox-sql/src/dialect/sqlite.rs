@@ -1,0 +1,230 @@
+//! SQLite's statements and table.
+//!
+//! Every column is named through its table: SQLite takes a quoted name that is no column for a text, and would
+//! find nothing pending in a table that lacks one. Times are whole microseconds since 1970.
+
+use outbox_core::{MessageId, TenantId};
+use serde_json::Value;
+
+use crate::dialect::Dialect;
+use crate::identifier::{literal, quote};
+use crate::table::{OutboxTable, PayloadType};
+
+/// The microseconds since 1970 by SQLite's own clock, which counts milliseconds. (`unixepoch('now', 'subsec')`
+/// says the same from SQLite 3.42 on only.)
+const NOW: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000";
+
+/// The statements of one table. Numbered parameters are given in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SqliteStatements {
+    /// A tenant's oldest pending messages. Parameters: tenant, limit.
+    pub pending: String,
+    /// The same, up to the message before which there are so many payload bytes. Parameters: tenant, limit,
+    /// bytes.
+    pub claim: String,
+    /// Each tenant's oldest pending message: tenant, id, `occurred_at`, and the time of the statement.
+    pub probe: String,
+    /// The same of some tenants only. Parameter: a JSON array of texts.
+    pub probe_named: String,
+    /// Marks messages as published. Parameter: a JSON array of ids.
+    pub mark: String,
+    /// Changes no row, and fails if the database cannot be written to.
+    pub prove_writable: String,
+    /// Answers no row, and fails if the database or the table is gone.
+    pub prove_alive: String,
+}
+
+impl SqliteStatements {
+    /// The statements of this table.
+    pub fn new(table: &OutboxTable) -> Self {
+        let names = Names::of(table);
+        let Names { table, id, published_at, .. } = &names;
+        Self {
+            pending: names.pending(),
+            claim: names.claim(),
+            probe: names.probe(""),
+            probe_named: names.probe(" WHERE tenant.name IN (SELECT value FROM json_each(?1))"),
+            mark: format!(
+                "UPDATE {table} AS o SET {published_at} = {NOW} \
+                 WHERE o.{id} IN (SELECT value FROM json_each(?1)) AND o.{published_at} IS NULL"
+            ),
+            prove_writable: format!("UPDATE {table} AS o SET {published_at} = o.{published_at} WHERE 0"),
+            prove_alive: format!("SELECT o.{id} FROM {table} AS o WHERE 0"),
+        }
+    }
+}
+
+/// Tenants as the JSON array that [`SqliteStatements::probe_named`] takes.
+pub fn json_tenants<'a>(tenants: impl IntoIterator<Item = &'a TenantId>) -> String {
+    Value::from_iter(tenants.into_iter().map(TenantId::as_str)).to_string()
+}
+
+/// Ids as the JSON array that [`SqliteStatements::mark`] takes.
+pub fn json_ids<'a>(ids: impl IntoIterator<Item = &'a MessageId>) -> String {
+    Value::from_iter(ids.into_iter().map(|id| id.get())).to_string()
+}
+
+/// How many rows one `INSERT` of a table writes at most: SQLite before 3.32 binds 999 values at most.
+pub const ROWS_PER_INSERT: usize = 999 / COLUMNS_PER_ROW;
+const COLUMNS_PER_ROW: usize = 6;
+
+/// Appends so many rows (1 to [`ROWS_PER_INSERT`]) and answers their ids, in any order. Parameters for each
+/// row: tenant, kind, subject, payload, headers (unless the table has none), `occurred_at` or null for now.
+pub fn append(table: &OutboxTable, rows: usize) -> String {
+    let Names { table, id, tenant, kind, subject, payload, headers, occurred_at, .. } = Names::of(table);
+    let columns = [Some(tenant), Some(kind), Some(subject), Some(payload), headers, Some(occurred_at)];
+    let columns: Vec<_> = columns.into_iter().flatten().collect();
+    let row = format!("({}coalesce(?, {NOW}))", "?, ".repeat(columns.len() - 1));
+    let rows = vec![row; rows.max(1)].join(", ");
+    format!("INSERT INTO {table} ({}) VALUES {rows} RETURNING {id}", columns.join(", "))
+}
+
+/// The table and its index, as SQL. `schema/sqlite.sql` is that of the default table.
+pub fn ddl(table: &OutboxTable) -> String {
+    let payload_type = match table.payload_type() {
+        PayloadType::Bytes => "BLOB",
+        PayloadType::Text | PayloadType::Jsonb => "TEXT",
+    };
+    let index = quote(&index_name(table), Dialect::Sqlite);
+    let schema = quote(table.schema_on(Dialect::Sqlite), Dialect::Sqlite);
+    let bare = quote(table.name(), Dialect::Sqlite);
+    let Names { table, id, tenant, kind, subject, payload, headers, occurred_at, published_at } =
+        Names::of(table);
+    let headers = headers.map(|name| format!("    {name} TEXT,\n")).unwrap_or_default();
+    format!(
+        "\
+-- The outbox: one row for each message, written in the transaction of the change that it tells of.
+-- Times are microseconds since 1970. A row without {published_at} is pending.
+CREATE TABLE {table} (
+    -- AUTOINCREMENT: an id is the deduplication key, and must not be issued again after a delete.
+    {id} INTEGER PRIMARY KEY AUTOINCREMENT,
+    {tenant} TEXT NOT NULL,
+    {kind} TEXT NOT NULL,
+    {subject} TEXT NOT NULL,
+    -- A row without a payload is the last word about its subject.
+    {payload} {payload_type},
+{headers}    {occurred_at} INTEGER NOT NULL
+        DEFAULT ({NOW}),
+    {published_at} INTEGER
+) STRICT;
+
+CREATE INDEX {schema}.{index} ON {bare} ({tenant}, {id}) WHERE {published_at} IS NULL;
+"
+    )
+}
+
+/// The name of the table's index of pending messages.
+pub fn index_name(table: &OutboxTable) -> String {
+    format!("{}_pending", table.name())
+}
+
+/// The table's columns as SQLite knows them: name, type, whether it is not null, whether it is the primary key.
+pub fn describe_columns(table: &OutboxTable) -> String {
+    let (name, schema) = (literal(table.name()), literal(table.schema_on(Dialect::Sqlite)));
+    format!("SELECT name, type, \"notnull\", pk FROM pragma_table_info({name}, {schema})")
+}
+
+/// The names of a table, quoted.
+struct Names {
+    table: String,
+    id: String,
+    tenant: String,
+    kind: String,
+    subject: String,
+    payload: String,
+    headers: Option<String>,
+    occurred_at: String,
+    published_at: String,
+}
+
+impl Names {
+    fn of(table: &OutboxTable) -> Self {
+        let columns = table.columns();
+        let quote = |name: &str| quote(name, Dialect::Sqlite);
+        Self {
+            table: table.quoted(Dialect::Sqlite),
+            id: quote(&columns.id),
+            tenant: quote(&columns.tenant_id),
+            kind: quote(&columns.kind),
+            subject: quote(&columns.subject_id),
+            payload: quote(&columns.payload),
+            headers: columns.headers.as_deref().map(quote),
+            occurred_at: quote(&columns.occurred_at),
+            published_at: quote(&columns.published_at),
+        }
+    }
+
+    /// What is read of a row, in the order in which drivers read it.
+    fn row(&self) -> String {
+        let Self { id, tenant, kind, subject, payload, headers, occurred_at, .. } = self;
+        let headers = headers.as_ref().map_or_else(|| "NULL".to_owned(), |name| format!("o.{name}"));
+        format!("o.{id}, o.{tenant}, o.{kind}, o.{subject}, o.{payload}, {headers}, o.{occurred_at}")
+    }
+
+    /// The pending rows of a tenant in id order. A range of one tenant, ordered by it, keeps to the index of
+    /// pending rows: with `=`, the planner may walk the primary key through every published row instead.
+    fn of_tenant(&self, tenant: &str) -> String {
+        let Self { table, id, tenant: column, published_at, .. } = self;
+        format!(
+            "FROM {table} AS o WHERE o.{column} >= {tenant} AND o.{column} <= {tenant} \
+             AND o.{published_at} IS NULL ORDER BY o.{column}, o.{id}"
+        )
+    }
+
+    fn pending(&self) -> String {
+        format!("SELECT {} {} LIMIT ?2", self.row(), self.of_tenant("?1"))
+    }
+
+    fn claim(&self) -> String {
+        let Self { table, id, payload, .. } = self;
+        let (row, of_tenant) = (self.row(), self.of_tenant("?1"));
+        format!(
+            "WITH oldest (id, bytes) AS (SELECT o.{id}, coalesce(length(o.{payload}), 0) {of_tenant} LIMIT ?2), \
+             batch (id, before) AS (SELECT id, sum(bytes) OVER \
+             (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) FROM oldest) \
+             SELECT {row} FROM batch CROSS JOIN {table} AS o ON o.{id} = batch.id \
+             WHERE batch.before IS NULL OR batch.before < ?3 ORDER BY batch.id"
+        )
+    }
+
+    /// A loose index scan: from each tenant to the next one in the index of pending rows, however many rows it
+    /// has. Texts sort after numbers and before blobs, so that a row whose tenant is no text, which nobody can
+    /// ask for, does not end the walk.
+    fn probe(&self, filter: &str) -> String {
+        let Self { table, id, tenant, occurred_at, published_at, .. } = self;
+        let next = |after: &str| {
+            format!(
+                "(SELECT o.{tenant} FROM {table} AS o WHERE o.{published_at} IS NULL \
+                 AND o.{tenant} > {after} AND o.{tenant} < x'' ORDER BY o.{tenant} LIMIT 1)"
+            )
+        };
+        let (first, following) = (next("''"), next("tenant.name"));
+        let oldest = self.of_tenant("tenant.name");
+        format!(
+            "WITH RECURSIVE tenant (name) AS (SELECT {first} \
+             UNION ALL SELECT {following} FROM tenant WHERE tenant.name IS NOT NULL) \
+             SELECT o.{tenant}, o.{id}, o.{occurred_at}, {NOW} \
+             FROM tenant CROSS JOIN {table} AS o ON o.{id} = (SELECT o.{id} {oldest} LIMIT 1){filter}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_file_is_the_default_table() {
+        assert_eq!(ddl(&OutboxTable::default()), include_str!("../schema/sqlite.sql"));
+    }
+
+    #[test]
+    fn a_table_without_headers_reads_and_writes_none() {
+        let columns = crate::table::Columns { headers: None, ..crate::table::Columns::default() };
+        let table = OutboxTable::default().with_columns(columns);
+        assert!(!ddl(&table).contains("headers"));
+        assert!(!append(&table, 1).contains("headers"));
+        assert!(SqliteStatements::new(&table).pending.contains(" NULL, o.\"occurred_at\""));
+    }
+}

@@ -1,0 +1,138 @@
+//! The claim of an embedded database: a lock of the operating system per tenant, beside the database's file.
+//!
+//! The lock belongs to an open file, so it dies with its process, with no lease to wait for. It never touches
+//! the database's own file, where SQLite keeps locks that closing any descriptor of the process would drop.
+
+mod identity;
+mod network;
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::file_lock::identity::FileIdentity;
+pub use crate::file_lock::network::network_file_system;
+
+/// How often a lock file that vanished between opening and locking is made anew before giving up.
+const ATTEMPTS: usize = 16;
+
+/// The lock file of a tenant: `<database>-outbox-<16 hexadecimal digits>.lock`.
+///
+/// The digits are a hash of the table's name (in lower case, since SQLite's names have none) and the tenant,
+/// the same for every process, build and version. Two tenants with the same hash take turns.
+pub fn lock_path(database: &Path, table: &str, tenant: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(format!("-outbox-{:016x}.lock", hash(table, tenant)));
+    PathBuf::from(name)
+}
+
+/// FNV-1a, 64 bits, over the table's name in lower case, a NUL, and the tenant.
+fn hash(table: &str, tenant: &str) -> u64 {
+    let table = table.bytes().map(|byte| byte.to_ascii_lowercase());
+    let bytes = table.chain(std::iter::once(0)).chain(tenant.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Why a lock file does not serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileLockError {
+    /// It cannot be made, opened or looked at.
+    #[error("the lock file {} cannot be used: its directory must be writable", path.display())]
+    Unusable {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file system has no locks.
+    #[error("the lock file {} cannot be locked: its file system has no locks", path.display())]
+    NoLocks {
+        /// Which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Somebody deleted or replaced it, so that another can hold the tenant too.
+    #[error("the lock file {} was deleted or replaced while it was held: leave lock files alone", path.display())]
+    Replaced {
+        /// Which file.
+        path: PathBuf,
+    },
+}
+
+/// A file locked exclusively. Dropping it unlocks at once, even while a child process still has a copy of the
+/// descriptor; the file stays where it is, since deleting it would let two holders in.
+#[derive(Debug)]
+pub struct FileLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl FileLock {
+    /// Locks the file, made if it does not exist; `None` if another holds it. Never waits.
+    ///
+    /// # Errors
+    /// [`FileLockError`] if the file cannot be made or locked, or if it is deleted again and again meanwhile.
+    pub fn try_lock(path: &Path) -> Result<Option<Self>, FileLockError> {
+        for _ in 0..ATTEMPTS {
+            let file =
+                open(path).map_err(|source| FileLockError::Unusable { path: path.to_owned(), source })?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(source)) => {
+                    return Err(FileLockError::NoLocks { path: path.to_owned(), source });
+                }
+            }
+            let lock = Self { file, path: path.to_owned() };
+            match lock.verify() {
+                Ok(()) => return Ok(Some(lock)),
+                // Deleted after it was opened: whoever comes next locks another file.
+                Err(FileLockError::Replaced { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(FileLockError::Replaced { path: path.to_owned() })
+    }
+
+    /// Whether the locked file is still the one that others would lock.
+    ///
+    /// # Errors
+    /// [`FileLockError::Replaced`] if it is not: this lock excludes nobody any more.
+    pub fn verify(&self) -> Result<(), FileLockError> {
+        let unusable = |source| FileLockError::Unusable { path: self.path.clone(), source };
+        let held = FileIdentity::of(&self.file.metadata().map_err(unusable)?);
+        let named = match std::fs::metadata(&self.path) {
+            Ok(metadata) => FileIdentity::of(&metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(FileLockError::Replaced { path: self.path.clone() });
+            }
+            Err(error) => return Err(unusable(error)),
+        };
+        if held == named { Ok(()) } else { Err(FileLockError::Replaced { path: self.path.clone() }) }
+    }
+
+    /// Which file it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Closing the file would do as well, if no child process were being started at this moment.
+        let _ = self.file.unlock();
+    }
+}
+
+/// Opens the lock file to write, so that it is made; one that another user owns can be locked by reading it.
+fn open(path: &Path) -> io::Result<File> {
+    match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(path).map_err(|_| error),
+        opened => opened,
+    }
+}
+
+#[cfg(test)]
+mod tests;

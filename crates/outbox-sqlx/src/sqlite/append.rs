@@ -1,0 +1,112 @@
+//! Writing messages, in the application's own transaction.
+
+use std::sync::Arc;
+
+use outbox_core::{MessageId, NewMessage, Payload};
+use outbox_sql::dialect::{Dialect, sqlite};
+use outbox_sql::{InvalidTable, OutboxTable, PayloadType, headers};
+use sqlx::query::QueryScalar;
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection};
+
+use crate::AppendError;
+
+/// An outbox table of a SQLite database, to append to. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct SqliteTable {
+    table: Arc<OutboxTable>,
+    append_one: Arc<str>,
+}
+
+impl SqliteTable {
+    /// The table that is described.
+    ///
+    /// # Errors
+    /// [`InvalidTable`] if SQLite cannot hold such a table.
+    pub fn new(table: OutboxTable) -> Result<Self, InvalidTable> {
+        table.check(Dialect::Sqlite)?;
+        let append_one = sqlite::append(&table, 1).into();
+        Ok(Self { table: Arc::new(table), append_one })
+    }
+
+    /// Its description.
+    pub fn description(&self) -> &OutboxTable {
+        &self.table
+    }
+
+    /// The SQL that makes the table and its index.
+    pub fn ddl(&self) -> String {
+        sqlite::ddl(&self.table)
+    }
+
+    /// Appends a message and answers its id. Pass a connection of your own, with your transaction open on it
+    /// (`&mut *transaction`): the message is published if that commits, and never if it does not.
+    ///
+    /// # Errors
+    /// [`AppendError::Invalid`] if the table cannot hold the message as it is; [`AppendError::Database`] if
+    /// the database does not take it.
+    pub async fn append(
+        &self,
+        connection: &mut SqliteConnection,
+        message: &NewMessage,
+    ) -> Result<MessageId, AppendError> {
+        self.check(0, message)?;
+        let query = sqlx::query_scalar(AssertSqlSafe(self.append_one.as_ref()));
+        let id = self.bind(query, message).fetch_one(connection).await?;
+        Ok(MessageId::new(id))
+    }
+
+    /// Appends messages, in this order, and answers their ids in the same order. Checks them all before the
+    /// first is written; a table of columns without bounds takes some 160 of them with each statement.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append). After [`AppendError::Database`] some of them may have been written: roll
+    /// the transaction back.
+    pub async fn append_all(
+        &self,
+        connection: &mut SqliteConnection,
+        messages: &[NewMessage],
+    ) -> Result<Vec<MessageId>, AppendError> {
+        for (index, message) in messages.iter().enumerate() {
+            self.check(index, message)?;
+        }
+        let mut ids = Vec::with_capacity(messages.len());
+        for chunk in messages.chunks(sqlite::ROWS_PER_INSERT) {
+            let statement = sqlite::append(&self.table, chunk.len());
+            let query = sqlx::query_scalar(AssertSqlSafe(statement));
+            let query = chunk.iter().fold(query, |query, message| self.bind(query, message));
+            // The table gives out its ids in the order of the rows, and may answer them in another.
+            let mut appended: Vec<i64> = query.fetch_all(&mut *connection).await?;
+            appended.sort_unstable();
+            ids.extend(appended.into_iter().map(MessageId::new));
+        }
+        Ok(ids)
+    }
+
+    fn check(&self, index: usize, message: &NewMessage) -> Result<(), AppendError> {
+        outbox_sql::append::check(message, &self.table, Dialect::Sqlite)
+            .map_err(|reason| AppendError::Invalid { index, reason })
+    }
+
+    fn bind<'q>(
+        &self,
+        query: QueryScalar<'q, Sqlite, i64, SqliteArguments>,
+        message: &NewMessage,
+    ) -> QueryScalar<'q, Sqlite, i64, SqliteArguments> {
+        let query = query
+            .bind(message.tenant_id.as_str().to_owned())
+            .bind(message.kind.clone())
+            .bind(message.subject_id.clone());
+        let payload = message.payload.as_ref();
+        let query = match self.table.payload_type() {
+            PayloadType::Bytes => query.bind(payload.map(|payload| payload.as_bytes().to_vec())),
+            // Checked to be UTF-8; a column of text converts no blob.
+            _ => query.bind(payload.map(Payload::as_str).and_then(Result::ok).map(str::to_owned)),
+        };
+        let query = match self.table.columns().headers {
+            Some(_) => query.bind(headers::to_json(&message.headers)),
+            None => query,
+        };
+        query.bind(message.occurred_at.map(outbox_core::Timestamp::as_micros))
+    }
+}

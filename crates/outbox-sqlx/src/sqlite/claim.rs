@@ -1,0 +1,140 @@
+//! Claiming a tenant: lock, then read; publish with nothing open; mark under the lock.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outbox_core::{
+    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Settlement, StoreError, StoreOperation, TenantId,
+    async_trait,
+};
+use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::sqlite::json_ids;
+use outbox_sql::row::{RawRow, decode_batch};
+use sqlx::AssertSqlSafe;
+
+use super::connection::Lent;
+use super::error::{lock_error, place_error, store_error};
+use super::hold::Hold;
+use super::mark::Marking;
+use super::row::raw_row;
+use super::store::{Shared, within};
+
+const CLAIM: StoreOperation = StoreOperation::Claim;
+const SETTLE: StoreOperation = StoreOperation::Settle;
+
+/// Takes a tenant and reads its oldest messages.
+///
+/// # Cancellation safety
+/// Dropping the future frees the tenant at once. A read that is still running then marks nothing.
+pub(super) async fn claim(shared: &Arc<Shared>, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
+    let mut known = None;
+    let place = match shared.known_place() {
+        Some(place) => place,
+        None => {
+            let connection = known.insert(shared.connection(CLAIM).await?);
+            let connection = connection.get().map_err(|error| store_error(CLAIM, error))?;
+            shared.place(connection).await.map_err(|error| place_error(CLAIM, error))?
+        }
+    };
+    let hold = Hold::take(place, shared.table.name(), &request.tenant_id);
+    let Some(hold) = hold.map_err(|error| lock_error(CLAIM, error))? else { return Ok(ClaimOutcome::Held) };
+    let mut connection = match known {
+        Some(connection) => connection,
+        None => shared.connection(CLAIM).await?,
+    };
+    super::writable::prove(shared, place, &mut connection).await?;
+    // After the lock, in a snapshot of its own: what the last holder marked is marked here, too.
+    let rows = read(shared, &mut connection, request).await.map_err(|error| store_error(CLAIM, error))?;
+    drop(connection);
+    let messages = decode_batch(rows, &shared.table, Dialect::Sqlite, CLAIM)?;
+    let claim = SqliteClaim {
+        shared: Arc::clone(shared),
+        tenant_id: request.tenant_id.clone(),
+        handed_out: messages.iter().map(|message| message.id).collect(),
+        timeout: request.timeout,
+        hold,
+    };
+    Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim))))
+}
+
+async fn read(
+    shared: &Shared,
+    connection: &mut Lent,
+    request: &ClaimRequest,
+) -> sqlx::Result<Vec<RawRow>> {
+    let rows = sqlx::query(AssertSqlSafe(shared.statements.claim.as_str()))
+        .bind(request.tenant_id.as_str().to_owned())
+        .bind(i64::from(request.limit.get()))
+        .bind(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))
+        .fetch_all(connection.get()?)
+        .await?;
+    Ok(rows.iter().map(raw_row).collect())
+}
+
+/// A tenant held by its lock. No transaction is open, and no connection is held.
+struct SqliteClaim {
+    shared: Arc<Shared>,
+    tenant_id: TenantId,
+    handed_out: BTreeSet<MessageId>,
+    timeout: Duration,
+    hold: Hold,
+}
+
+#[async_trait]
+impl Claim for SqliteClaim {
+    async fn verify(&mut self) -> Result<(), StoreError> {
+        self.hold.verify().map_err(|error| lock_error(StoreOperation::Verify, error))?;
+        // A database in memory lives where this process does.
+        if matches!(self.hold, Hold::Memory(_)) {
+            return Ok(());
+        }
+        let operation = StoreOperation::Verify;
+        within(self.timeout, operation, self.shared.prove_alive(operation)).await
+    }
+
+    async fn settle(self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
+        let published: BTreeSet<MessageId> = settlement.published.into_iter().collect();
+        if let Some(stranger) = published.difference(&self.handed_out).next() {
+            let tenant = &self.tenant_id;
+            return Err(StoreError::permanent(
+                SETTLE,
+                format!("message {stranger} is not one that this claim on tenant {tenant} handed out"),
+            ));
+        }
+        if published.is_empty() {
+            return Ok(());
+        }
+        let Self { shared, timeout, hold, .. } = *self;
+        let outcome = within(timeout, SETTLE, mark(&shared, hold, &published)).await;
+        if outcome.is_err() {
+            // Whatever the reason: the next claim asks again whether anything can be marked.
+            shared.set_writable(false);
+        }
+        outcome
+    }
+}
+
+/// Marks under the lock, then frees the tenant.
+///
+/// # Cancellation safety
+/// [`Marking`] keeps the tenant until the driver is through with a statement that it has begun.
+async fn mark(shared: &Shared, hold: Hold, published: &BTreeSet<MessageId>) -> Result<(), StoreError> {
+    // Somebody deleted the lock file: another may hold the tenant, and mark what it publishes itself.
+    hold.verify().map_err(|error| lock_error(SETTLE, error))?;
+    let connection = shared.connection(SETTLE).await?;
+    let mut marking = Marking::new(connection, hold);
+    let marked = marking.run(&shared.statements.mark, &json_ids(published)).await;
+    let marked = marked.map_err(|error| store_error(SETTLE, error))?;
+    let given = published.len();
+    if u64::try_from(given).is_ok_and(|given| given == marked) {
+        return Ok(());
+    }
+    Err(StoreError::permanent(
+        SETTLE,
+        format!(
+            "{marked} of {given} messages were marked: the others were marked or deleted by somebody who does \
+             not hold the tenant"
+        ),
+    ))
+}

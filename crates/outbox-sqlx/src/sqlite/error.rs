@@ -1,0 +1,96 @@
+//! What SQLite's errors mean to the relay.
+
+use std::borrow::Cow;
+
+use outbox_core::{StoreError, StoreOperation};
+use outbox_sql::file_lock::FileLockError;
+use sqlx::error::DatabaseError;
+
+use super::place::NoPlace;
+
+const ERROR: u32 = 1;
+const BUSY: u32 = 5;
+const LOCKED: u32 = 6;
+const NO_MEMORY: u32 = 7;
+const READ_ONLY: u32 = 8;
+const INTERRUPTED: u32 = 9;
+const INPUT_OUTPUT: u32 = 10;
+const FULL: u32 = 13;
+const CANNOT_OPEN: u32 = 14;
+const PROTOCOL: u32 = 15;
+const SCHEMA: u32 = 17;
+
+/// SQLite's primary result code, without what it adds in the higher bits.
+fn primary_code(error: &dyn DatabaseError) -> Option<u32> {
+    error.code()?.parse::<u32>().ok().map(|code| code & 0xff)
+}
+
+fn code(error: &sqlx::Error) -> Option<u32> {
+    error.as_database_error().and_then(primary_code)
+}
+
+/// Whether another connection is writing, and trying again is all there is to do.
+pub(super) fn is_busy(error: &sqlx::Error) -> bool {
+    matches!(code(error), Some(BUSY | LOCKED))
+}
+
+/// Says what a driver's error means for an operation, and what to do.
+pub(super) fn store_error(operation: StoreOperation, error: sqlx::Error) -> StoreError {
+    let transient = |message: &'static str| StoreError::transient(operation, message);
+    let permanent = |message: Cow<'static, str>| StoreError::permanent(operation, message);
+    let error_of = match &error {
+        sqlx::Error::PoolTimedOut => transient(
+            "no connection of the pool was free in time: give the relay a pool of its own, or a larger one",
+        ),
+        sqlx::Error::PoolClosed => permanent("the pool is closed".into()),
+        sqlx::Error::Io(_) => transient("the database cannot be reached"),
+        sqlx::Error::WorkerCrashed => transient("the driver's thread has ended"),
+        _ => match code(&error) {
+            Some(BUSY | LOCKED) => {
+                transient("the database is locked by a writer: keep write transactions short, use WAL")
+            }
+            Some(NO_MEMORY | INTERRUPTED | INPUT_OUTPUT | PROTOCOL | SCHEMA) => {
+                transient("SQLite could not run the statement")
+            }
+            Some(FULL) => transient("the disk is full"),
+            Some(CANNOT_OPEN) => transient("the database's file cannot be opened"),
+            Some(READ_ONLY) => permanent(
+                "the database is read-only, so that nothing could be marked: open it to write, and let its \
+                 file and directory be writable"
+                    .into(),
+            ),
+            Some(ERROR) => permanent(
+                "the statement does not fit the database: create or migrate the outbox table; check() says \
+                 what it lacks"
+                    .into(),
+            ),
+            _ => permanent("SQLite refused the statement".into()),
+        },
+    };
+    error_of.with_source(error)
+}
+
+/// A lock file that does not serve.
+pub(super) fn lock_error(operation: StoreOperation, error: FileLockError) -> StoreError {
+    let message = error.to_string();
+    match error {
+        FileLockError::Replaced { .. } => StoreError::transient(operation, message),
+        error => StoreError::permanent(operation, message).with_source(error),
+    }
+}
+
+/// A database that cannot be claimed from.
+pub(super) fn place_error(operation: StoreOperation, error: NoPlace) -> StoreError {
+    match error {
+        NoPlace::Silent(error) => store_error(operation, error),
+        error => StoreError::permanent(operation, error.to_string()),
+    }
+}
+
+/// An operation that took longer than its request allows.
+pub(super) fn timed_out(operation: StoreOperation, timeout: std::time::Duration) -> StoreError {
+    StoreError::transient(
+        operation,
+        format!("not done within {} ms: the database is busy, or no connection was free", timeout.as_millis()),
+    )
+}

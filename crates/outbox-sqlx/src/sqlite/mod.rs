@@ -1,0 +1,18 @@
+//! SQLite.
+//!
+//! [`SqliteTable`] appends messages on the application's own connection, in its transaction; [`SqliteStore`]
+//! is what the relay reads from.
+
+mod append;
+mod claim;
+mod connection;
+mod error;
+mod hold;
+mod mark;
+mod place;
+mod row;
+mod store;
+mod writable;
+
+pub use self::append::SqliteTable;
+pub use self::store::SqliteStore;

@@ -1,0 +1,65 @@
+//! From SQLite's rows to the shared ones. A column's type is only a wish there: each value has its own.
+
+use outbox_sql::row::{Cell, RawRow, Unreadable};
+use outbox_core::{Bytes, MessageId, OldestPending, TenantId, Timestamp};
+use sqlx::sqlite::{SqliteRow, SqliteValueRef};
+use sqlx::{Decode, Row, Sqlite, TypeInfo, ValueRef};
+
+/// Reads a row of the statements `pending` and `claim`.
+pub(super) fn raw_row(row: &SqliteRow) -> RawRow {
+    RawRow {
+        id: value(row, 0).and_then(integer),
+        tenant_id: value(row, 1).and_then(text),
+        kind: value(row, 2).and_then(text),
+        subject_id: value(row, 3).and_then(text),
+        payload: value(row, 4).and_then(optional(bytes)),
+        headers: value(row, 5).and_then(optional(text)),
+        occurred_at: value(row, 6).and_then(integer),
+    }
+}
+
+/// Reads a row of the statements `probe`; `None` if its tenant is one that nobody can ask for.
+pub(super) fn oldest(row: &SqliteRow) -> Option<OldestPending> {
+    let tenant = TenantId::new(value(row, 0).and_then(text).ok()?).ok()?;
+    let id = MessageId::new(value(row, 1).and_then(integer).ok()?);
+    let occurred_at = value(row, 2).and_then(integer).map(Timestamp::from_micros);
+    let now = value(row, 3).and_then(integer).map(Timestamp::from_micros);
+    Some(match (occurred_at, now) {
+        (Ok(occurred_at), Ok(now)) => OldestPending::new(tenant, id, occurred_at, occurred_at.until(now)),
+        _ => OldestPending::unreadable(tenant, id),
+    })
+}
+
+fn value(row: &SqliteRow, index: usize) -> Cell<SqliteValueRef<'_>> {
+    row.try_get_raw(index).map_err(|error| Unreadable::new(error.to_string()))
+}
+
+fn optional<'r, T>(
+    read: impl Fn(SqliteValueRef<'r>) -> Cell<T>,
+) -> impl Fn(SqliteValueRef<'r>) -> Cell<Option<T>> {
+    move |value| if value.is_null() { Ok(None) } else { read(value).map(Some) }
+}
+
+fn integer(value: SqliteValueRef<'_>) -> Cell<i64> {
+    typed(value, &["INTEGER"], "an integer")
+}
+
+fn text(value: SqliteValueRef<'_>) -> Cell<String> {
+    typed(value, &["TEXT"], "a text")
+}
+
+/// A text is its bytes, so that a payload column of text serves as well.
+fn bytes(value: SqliteValueRef<'_>) -> Cell<Bytes> {
+    typed::<Vec<u8>>(value, &["BLOB", "TEXT"], "a blob or a text").map(Bytes::from)
+}
+
+fn typed<'r, T: Decode<'r, Sqlite>>(value: SqliteValueRef<'r>, types: &[&str], expected: &str) -> Cell<T> {
+    if value.is_null() {
+        return Err(Unreadable::NULL);
+    }
+    let found = value.type_info().name().to_owned();
+    if !types.contains(&found.as_str()) {
+        return Err(Unreadable::new(format!("is of type {}, not {expected}", found.to_ascii_lowercase())));
+    }
+    T::decode(value).map_err(|error| Unreadable::new(format!("is not {expected}: {error}")))
+}

@@ -1,0 +1,180 @@
+//! The store: looking, and what a claim begins with.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use outbox_core::{
+    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Store, StoreError, StoreOperation,
+    TenantId, Tenants, async_trait,
+};
+use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::sqlite::{SqliteStatements, json_tenants};
+use outbox_sql::row::decode_all;
+use outbox_sql::table::{InvalidTable, OutboxTable};
+use sqlx::sqlite::SqlitePool;
+use sqlx::{AssertSqlSafe, SqliteConnection};
+use tokio::sync::OnceCell;
+
+use super::connection::Lent;
+use super::error::{store_error, timed_out};
+use super::place::{NoPlace, Place};
+use super::row::{oldest, raw_row};
+
+/// How long `pending`, which has no request, may take.
+const PENDING_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// An outbox table of a SQLite database. Clones share the pool; each stands for the same replica.
+///
+/// A claim is a lock file of the operating system beside the database, one for each tenant: no transaction is
+/// open and no connection is held while the relay publishes, so the application writes on, and a killed
+/// process frees its tenants at once. Leave the files called `…-outbox-….lock` where they are: deleting one
+/// that is held lets a second holder in (the first one notices when it verifies).
+///
+/// The database's directory has to be writable, on a local disk. Use WAL (`journal_mode`) and a busy timeout;
+/// neither is changed here, and [`check`](Self::check) says what is missing. In memory, use a shared database
+/// (`sqlite::memory:`), or a pool of exactly one connection that is never closed.
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What the store, its clones and its claims share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) pool: SqlitePool,
+    pub(super) table: OutboxTable,
+    pub(super) statements: SqliteStatements,
+    place: OnceCell<Place>,
+    /// Whether the database is known to take writes: what cannot be marked must not be published.
+    writable: AtomicBool,
+}
+
+impl SqliteStore {
+    /// The store of this table on this pool. Nothing is connected to before it is used.
+    ///
+    /// # Errors
+    /// [`InvalidTable`] if SQLite cannot hold such a table.
+    pub fn new(pool: SqlitePool, table: OutboxTable) -> Result<Self, InvalidTable> {
+        table.check(Dialect::Sqlite)?;
+        let statements = SqliteStatements::new(&table);
+        let (place, writable) = (OnceCell::new(), AtomicBool::new(false));
+        Ok(Self { shared: Arc::new(Shared { pool, table, statements, place, writable }) })
+    }
+
+    /// The table.
+    pub fn table(&self) -> &OutboxTable {
+        &self.shared.table
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> &SqlitePool {
+        &self.shared.pool
+    }
+}
+
+impl Shared {
+    /// Takes a connection from the pool.
+    pub(super) async fn connection(&self, operation: StoreOperation) -> Result<Lent, StoreError> {
+        Lent::from(&self.pool).await.map_err(|error| store_error(operation, error))
+    }
+
+    /// Where the database lives; asked once.
+    pub(super) async fn place(&self, connection: &mut SqliteConnection) -> Result<&Place, NoPlace> {
+        let schema = self.table.schema_on(Dialect::Sqlite);
+        self.place.get_or_try_init(|| Place::of(&self.pool, connection, schema)).await
+    }
+
+    /// Where the database lives, if that is known.
+    pub(super) fn known_place(&self) -> Option<&Place> {
+        self.place.get()
+    }
+
+    pub(super) fn is_known_writable(&self) -> bool {
+        self.writable.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_writable(&self, writable: bool) {
+        self.writable.store(writable, Ordering::Release);
+    }
+
+    async fn look_at(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
+        const OPERATION: StoreOperation = StoreOperation::Pending;
+        let mut connection = self.connection(OPERATION).await?;
+        let rows = async {
+            sqlx::query(AssertSqlSafe(self.statements.pending.as_str()))
+                .bind(tenant.as_str().to_owned())
+                .bind(i64::from(limit.get()))
+                .fetch_all(connection.get()?)
+                .await
+        };
+        let rows = rows.await.map_err(|error| store_error(OPERATION, error))?;
+        decode_all(rows.iter().map(raw_row), &self.table, Dialect::Sqlite, OPERATION)
+    }
+
+    async fn find_oldest(&self, tenants: &Tenants) -> Result<Vec<OldestPending>, StoreError> {
+        const OPERATION: StoreOperation = StoreOperation::Probe;
+        let mut connection = self.connection(OPERATION).await?;
+        let rows = async {
+            match tenants {
+                Tenants::Named(names) => {
+                    sqlx::query(AssertSqlSafe(self.statements.probe_named.as_str()))
+                        .bind(json_tenants(names.iter()))
+                        .fetch_all(connection.get()?)
+                        .await
+                }
+                _ => {
+                    sqlx::query(AssertSqlSafe(self.statements.probe.as_str())).fetch_all(connection.get()?).await
+                }
+            }
+        };
+        let rows = rows.await.map_err(|error| store_error(OPERATION, error))?;
+        Ok(rows.iter().filter_map(oldest).collect())
+    }
+
+    /// Asks whether the database answers, and still has the table.
+    pub(super) async fn prove_alive(&self, operation: StoreOperation) -> Result<(), StoreError> {
+        let mut connection = self.connection(operation).await?;
+        let answer = async {
+            sqlx::query(AssertSqlSafe(self.statements.prove_alive.as_str())).execute(connection.get()?).await
+        };
+        answer.await.map(drop).map_err(|error| store_error(operation, error))
+    }
+}
+
+/// Awaits an operation for as long as its request allows. Its future may be dropped: see [`Lent`].
+pub(super) async fn within<T>(
+    timeout: Duration,
+    operation: StoreOperation,
+    future: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    match tokio::time::timeout(timeout, future).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(timed_out(operation, timeout)),
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn source(&self) -> &str {
+        self.shared.table.source()
+    }
+
+    /// No bound: a claim holds no connection.
+    fn max_claims(&self) -> Option<NonZeroU32> {
+        None
+    }
+
+    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
+        within(PENDING_TIMEOUT, StoreOperation::Pending, self.shared.look_at(tenant, limit)).await
+    }
+
+    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+        within(request.timeout, StoreOperation::Probe, self.shared.find_oldest(&request.tenants)).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
+        within(request.timeout, StoreOperation::Claim, super::claim::claim(&self.shared, request)).await
+    }
+}

@@ -1,0 +1,52 @@
+//! Whether the database takes writes: what cannot be marked must not be published.
+
+use outbox_core::{StoreError, StoreOperation};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
+use std::time::Duration;
+
+use super::connection::Lent;
+use super::error::{is_busy, store_error};
+use super::place::Place;
+use super::store::Shared;
+
+const CLAIM: StoreOperation = StoreOperation::Claim;
+
+/// Proves it once for the store, and again after a settlement that failed.
+pub(super) async fn prove(shared: &Shared, place: &Place, connection: &mut Lent) -> Result<(), StoreError> {
+    if shared.is_known_writable() {
+        return Ok(());
+    }
+    let query_only = is_query_only(connection).await.map_err(|error| store_error(CLAIM, error))?;
+    if query_only {
+        return Err(StoreError::permanent(
+            CLAIM,
+            "the connection is query_only, so that nothing could be marked: give the relay a pool that writes",
+        ));
+    }
+    if matches!(place, Place::File(_)) {
+        match write_nothing(shared).await {
+            Err(error) if !is_busy(&error) => return Err(store_error(CLAIM, error)),
+            // Another is writing at this moment, so it can be written to.
+            _ => {}
+        }
+    }
+    shared.set_writable(true);
+    Ok(())
+}
+
+async fn is_query_only(connection: &mut Lent) -> sqlx::Result<bool> {
+    let value: i64 =
+        sqlx::query_scalar("SELECT query_only FROM pragma_query_only").fetch_one(connection.get()?).await?;
+    Ok(value != 0)
+}
+
+/// A statement that changes no row, but needs the right to write. On a connection of its own, which does not
+/// wait for a writer: a claim never waits.
+async fn write_nothing(shared: &Shared) -> sqlx::Result<()> {
+    let options = shared.pool.connect_options().as_ref().clone().busy_timeout(Duration::ZERO);
+    let mut connection = options.connect().await?;
+    let outcome =
+        sqlx::query(AssertSqlSafe(shared.statements.prove_writable.as_str())).execute(&mut connection).await;
+    connection.close().await?;
+    outcome.map(drop)
+}
