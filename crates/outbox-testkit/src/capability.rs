@@ -4,31 +4,29 @@ use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-use crate::Harness;
-
 /// Something that a law needs of a harness and that not every database offers.
 ///
-/// A harness lists what it cannot do in [`Harness::CANNOT`]; it has the hook of each other one. Laws that
+/// A harness lists what it cannot do in [`Harness::CANNOT`](crate::Harness::CANNOT); it has the hook of each other one. Laws that
 /// need what is listed are reported as *not checked*, and the hook is called all the same, to see that it
 /// refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Capability {
-    /// [`Harness::kill_sessions`].
+    /// [`Harness::kill_sessions`](crate::Harness::kill_sessions).
     KillSessions,
-    /// [`Harness::leftovers`].
+    /// [`Harness::leftovers`](crate::Harness::leftovers).
     CountLeftovers,
-    /// [`Harness::write_beside`].
+    /// [`Harness::write_beside`](crate::Harness::write_beside).
     OverlappingWrites,
-    /// [`Harness::write_hostile`].
+    /// [`Harness::write_hostile`](crate::Harness::write_hostile).
     HostileRow,
-    /// [`Harness::set_read_only`].
+    /// [`Harness::set_read_only`](crate::Harness::set_read_only).
     ReadOnly,
-    /// [`Harness::another_table`].
+    /// [`Harness::another_table`](crate::Harness::another_table).
     AnotherTable,
-    /// [`Harness::delete_published`].
+    /// [`Harness::delete_published`](crate::Harness::delete_published).
     DeletePublished,
-    /// [`Harness::skip_ids`].
+    /// [`Harness::skip_ids`](crate::Harness::skip_ids).
     LargeIds,
 }
 
@@ -69,30 +67,32 @@ pub struct Unsupported;
 ///
 /// # Panics
 /// If the hook's answer contradicts what the harness declares.
-pub(crate) fn declared<H: Harness, T>(
+pub(crate) fn answered<T>(
+    harness: &str,
     law: &str,
-    capability: Capability,
+    capability: &(impl fmt::Display + fmt::Debug),
+    declared_impossible: bool,
     answer: Result<T, Unsupported>,
 ) -> Option<T> {
-    match (H::CANNOT.contains(&capability), answer) {
+    match (declared_impossible, answer) {
         (false, Ok(answer)) => Some(answer),
         (true, Err(Unsupported)) => {
-            report(&format!("NOT CHECKED {} {law}: the harness cannot {capability}", H::name()), true);
+            report(&format!("NOT CHECKED {harness} {law}: the harness cannot {capability}"), true);
             None
         }
-        (true, Ok(_)) => panic!(
-            "the harness lists Capability::{capability:?} in CANNOT, yet its hook did it: take it off the list"
-        ),
+        (true, Ok(_)) => {
+            panic!("the harness lists {capability:?} in CANNOT, yet its hook did it: take it off the list")
+        }
         (false, Err(Unsupported)) => panic!(
-            "the harness does not list Capability::{capability:?} in CANNOT, yet its hook is unsupported: \
-             list it or write the hook"
+            "the harness does not list {capability:?} in CANNOT, yet its hook is unsupported: list it or write \
+             the hook"
         ),
     }
 }
 
 /// Reports a law that was checked and kept.
-pub(crate) fn checked<H: Harness>(law: &str) {
-    report(&format!("CHECKED {} {law}", H::name()), false);
+pub(crate) fn checked(harness: &str, law: &str) {
+    report(&format!("CHECKED {harness} {law}"), false);
 }
 
 /// Writes a line to the file that `OUTBOX_TEST_REPORT` names, if it names one, and aloud to the real

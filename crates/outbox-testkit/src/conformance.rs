@@ -1,11 +1,11 @@
 //! The one list of laws, and how they are run.
 
-use std::panic::resume_unwind;
 use std::time::Duration;
 
 use outbox_core::BoxFuture;
 
 use crate::capability::checked;
+use crate::trial::joined;
 use crate::{Harness, Trial};
 
 /// Makes one `#[test]` of each law, named as the law, for a [`Harness`].
@@ -176,26 +176,39 @@ where
     F: Future<Output = ()> + Send + 'static,
     L: FnOnce(Trial<H>) -> F + Send + 'static,
 {
+    let through = on_a_runtime(name, H::DEADLINE, async move {
+        let trial = Trial::new(name, H::open().await);
+        let verdict = tokio::spawn(law(trial.clone())).await;
+        let through = trial.is_checked();
+        trial.close().await;
+        joined(verdict);
+        through
+    });
+    if through {
+        checked(H::name(), name);
+    }
+}
+
+/// Runs a trial on a multi-thread runtime of its own.
+///
+/// # Panics
+/// If the trial does, or is not through by the deadline.
+pub(crate) fn on_a_runtime<T: Send + 'static>(
+    law: &str,
+    deadline: Duration,
+    trial: impl Future<Output = T> + Send + 'static,
+) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .unwrap_or_else(|error| panic!("no runtime: {error}"));
-    let trial = async move {
-        let trial = Trial::new(name, H::open().await);
-        let verdict = tokio::spawn(law(trial.clone())).await;
-        trial.close().await;
-        if let Err(broken) = verdict {
-            resume_unwind(broken.into_panic());
-        }
-    };
-    // The deadline is kept by this thread, so that a law that blocks the runtime's own cannot hold it up.
+    // The deadline is kept by this thread, so that a trial that blocks the runtime's own cannot hold it up.
     let task = runtime.spawn(trial);
-    let ended = runtime.block_on(async { tokio::time::timeout(H::DEADLINE, task).await });
+    let ended = runtime.block_on(async { tokio::time::timeout(deadline, task).await });
     runtime.shutdown_timeout(Duration::from_millis(100));
     match ended {
-        Ok(Ok(())) => checked::<H>(name),
-        Ok(Err(broken)) => resume_unwind(broken.into_panic()),
-        Err(_) => panic!("{name} is not through after {:?}: the store waits for something", H::DEADLINE),
+        Ok(ended) => joined(ended),
+        Err(_elapsed) => panic!("{law} is not through after {deadline:?}: something waits"),
     }
 }

@@ -18,14 +18,14 @@ use crate::{Capability, Harness, Trial, Write};
 /// # Panics
 /// If the store's answer differs from the model's: with the shortest story found that shows it.
 pub fn stories<H: Harness>(trial: &Trial<H>, runtime: &tokio::runtime::Handle, cases: u32, steps: usize) {
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let config = Config { cases, failure_persistence: None, max_shrink_time: 15_000, ..Config::default() };
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[11; 32]);
     let mut runner = TestRunner::new_with_rng(config, random);
     let case = std::cell::Cell::new(0_u32);
     let result = runner.run(&Step::story(steps), |story| {
         case.set(case.get() + 1);
         let played = runtime.block_on(play(trial, case.get(), &story));
-        played.map_err(|differs| TestCaseError::fail(differs))
+        played.map_err(TestCaseError::fail)
     });
     match result {
         Ok(()) => {}

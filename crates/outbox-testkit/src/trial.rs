@@ -1,6 +1,7 @@
 //! One law on trial: its table, and what the laws do to it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outbox_core::{
@@ -8,7 +9,7 @@ use outbox_core::{
     Store, TenantId, Tenants,
 };
 
-use crate::capability::declared;
+use crate::capability::answered;
 use crate::{Capability, Harness, Leftovers, Unsupported, Write};
 
 /// A law on trial on a table of its own.
@@ -16,18 +17,20 @@ use crate::{Capability, Harness, Leftovers, Unsupported, Write};
 pub struct Trial<H> {
     law: &'static str,
     harness: Arc<H>,
+    /// Whether some of the law could not be checked.
+    unchecked: Arc<AtomicBool>,
 }
 
 impl<H> Clone for Trial<H> {
     fn clone(&self) -> Self {
-        Self { law: self.law, harness: Arc::clone(&self.harness) }
+        Self { law: self.law, harness: Arc::clone(&self.harness), unchecked: Arc::clone(&self.unchecked) }
     }
 }
 
 impl<H: Harness> Trial<H> {
     /// Puts the law of this name on trial.
     pub fn new(law: &'static str, harness: H) -> Self {
-        Self { law, harness: Arc::new(harness) }
+        Self { law, harness: Arc::new(harness), unchecked: Arc::default() }
     }
 
     /// Removes what the harness made, if this is the last clone.
@@ -48,7 +51,16 @@ impl<H: Harness> Trial<H> {
 
     /// What a hook answered, if the harness can; otherwise the law is reported as not checked.
     pub(crate) fn can<T>(&self, capability: Capability, answer: Result<T, Unsupported>) -> Option<T> {
-        declared::<H, T>(self.law, capability, answer)
+        let answer = answered(H::name(), self.law, &capability, H::CANNOT.contains(&capability), answer);
+        if answer.is_none() {
+            self.unchecked.store(true, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    /// Whether the whole law was checked, as far as it went.
+    pub(crate) fn is_checked(&self) -> bool {
+        !self.unchecked.load(Ordering::Relaxed)
     }
 
     /// Another process's store.
@@ -116,7 +128,7 @@ impl<H: Harness> Trial<H> {
     pub(crate) async fn at_once<T>(&self, what: &str, future: impl Future<Output = T>) -> T {
         match tokio::time::timeout(H::AT_ONCE, future).await {
             Ok(answer) => answer,
-            Err(_) => panic!("{what} did not answer within {:?}: it waits for the holder", H::AT_ONCE),
+            Err(_elapsed) => panic!("{what} did not answer within {:?}: it waits for the holder", H::AT_ONCE),
         }
     }
 }
