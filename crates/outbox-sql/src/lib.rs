@@ -6,10 +6,12 @@
 
 pub mod append;
 pub mod dialect;
+pub mod file_lock;
 pub mod headers;
 pub mod identifier;
 pub mod lock_key;
 pub mod row;
+pub mod schema;
 pub mod table;
 
 pub use crate::append::InvalidMessage;

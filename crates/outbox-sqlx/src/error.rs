@@ -21,4 +21,14 @@ pub enum AppendError {
     /// The database refused the statement, or did not answer.
     #[error("the messages were not appended")]
     Database(#[from] sqlx::Error),
+    /// A rule, a trigger or row security let fewer rows in than there were messages. Roll the transaction back.
+    #[error(
+        "{appended} of {given} messages were appended: a rule, a trigger or row security kept the others out"
+    )]
+    Skipped {
+        /// How many messages there were.
+        given: usize,
+        /// How many rows there are.
+        appended: usize,
+    },
 }

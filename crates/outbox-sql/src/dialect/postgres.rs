@@ -1,1 +1,305 @@
-//! PostgreSQL: every statement of the store, named for what it does.
+//! PostgreSQL: every statement of the store, named for what it does, and generated once per table.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::dialect::Dialect;
+use crate::identifier::{literal, quote};
+use crate::lock_key::tenant_lock_name;
+use crate::table::{InvalidTable, OutboxTable, PayloadType, TimeType};
+
+/// Begins the transaction of a claim. READ COMMITTED, so that the read after the lock sees what the last holder
+/// marked, whatever the server's default; READ WRITE, so that a standby refuses it before anything is published.
+pub const BEGIN_CLAIM: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+/// Begins a transaction for one read: behind a transaction pooler it keeps its statements on one server.
+pub const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
+
+/// Asks the server what it is: its version's number and whether it runs on Linux.
+pub const SERVER_TRAITS: &str =
+    "SELECT current_setting('server_version_num')::int4, position('linux' IN version()) > 0";
+
+/// What a server can do that others cannot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerTraits {
+    /// `server_version_num`: 150018 is 15.18.
+    pub version: i32,
+    /// Whether it runs on Linux, where it can notice a closed socket while a statement runs.
+    pub linux: bool,
+}
+
+/// The settings of a claim, for its transaction only: one text of several statements, without parameters.
+///
+/// No timeout ends the transaction while a message is being published; a wait for a lock ends with the request's
+/// deadline; a client that vanished is noticed within about a minute, or a second while a statement runs.
+pub fn claim_settings(traits: ServerTraits, timeout: Duration) -> String {
+    let lock_timeout = timeout.as_millis().clamp(1, 2_147_483_647);
+    let mut settings = format!(
+        "SET LOCAL idle_in_transaction_session_timeout = 0; \
+         SET LOCAL lock_timeout = {lock_timeout}; \
+         SET LOCAL tcp_keepalives_idle = 30; \
+         SET LOCAL tcp_keepalives_interval = 10; \
+         SET LOCAL tcp_keepalives_count = 3"
+    );
+    if traits.version >= 140_000 && traits.linux {
+        settings.push_str("; SET LOCAL client_connection_check_interval = 1000");
+    }
+    if traits.version >= 170_000 {
+        settings.push_str("; SET LOCAL transaction_timeout = 0");
+    }
+    settings
+}
+
+/// Commits, and asks what became of the transaction with this number: a `COMMIT` can be answered by a rollback.
+pub fn commit_and_confirm(transaction: i64) -> String {
+    format!("COMMIT; SELECT pg_xact_status('{transaction}'::xid8)")
+}
+
+/// The statements of one table. Parameters are numbered in the order in which they are named here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PostgresStatements {
+    /// Tries to lock a tenant for this transaction, and says whether its rows may be marked: tenant.
+    pub lock: Arc<str>,
+    /// A tenant's oldest pending messages, cut where those before have the bytes: tenant, limit, bytes.
+    pub claim: Arc<str>,
+    /// A tenant's oldest pending messages: tenant, limit.
+    pub pending: Arc<str>,
+    /// Each tenant's oldest pending message: tenant, id, microseconds or null, the server's time.
+    pub probe: Arc<str>,
+    /// The same of some tenants: an array of them.
+    pub probe_named: Arc<str>,
+    /// Marks messages; answers how many, and the transaction's number: an array of ids.
+    pub mark: Arc<str>,
+    /// Appends messages in the order given, and answers their ids: arrays of tenants, kinds, subjects, payloads,
+    /// headers as JSON (not where the table has no such column) and microseconds.
+    pub append: Arc<str>,
+}
+
+impl PostgresStatements {
+    /// The statements of this table.
+    ///
+    /// # Errors
+    /// [`InvalidTable`], if PostgreSQL can hold no such table.
+    pub fn new(table: &OutboxTable) -> Result<Self, InvalidTable> {
+        table.check(Dialect::Postgres)?;
+        let words = Words::new(table);
+        Ok(Self {
+            lock: words.lock(table).into(),
+            claim: words.claim().into(),
+            pending: words.pending().into(),
+            probe: words.probe("").into(),
+            probe_named: words.probe("\nWHERE tenant = ANY($1)").into(),
+            mark: words.mark().into(),
+            append: words.append().into(),
+        })
+    }
+}
+
+/// The quoted names, and the expressions that a table's types need.
+struct Words {
+    table: String,
+    id: String,
+    tenant: String,
+    kind: String,
+    subject: String,
+    payload: String,
+    headers: Option<String>,
+    occurred_at: String,
+    published_at: String,
+    payload_type: PayloadType,
+    time_type: TimeType,
+}
+
+impl Words {
+    fn new(table: &OutboxTable) -> Self {
+        let word = |name: &str| quote(name, Dialect::Postgres);
+        let columns = table.columns();
+        Self {
+            table: table.quoted(Dialect::Postgres),
+            id: word(&columns.id),
+            tenant: word(&columns.tenant_id),
+            kind: word(&columns.kind),
+            subject: word(&columns.subject_id),
+            payload: word(&columns.payload),
+            headers: columns.headers.as_deref().map(word),
+            occurred_at: word(&columns.occurred_at),
+            published_at: word(&columns.published_at),
+            payload_type: table.payload_type(),
+            time_type: table.time_type(),
+        }
+    }
+
+    fn lock(&self, table: &OutboxTable) -> String {
+        let name = literal(&tenant_lock_name(table));
+        let (quoted, column) = (literal(&self.table), literal(&table.columns().published_at));
+        format!(
+            "SELECT pg_try_advisory_xact_lock(hashtext({name}), hashtext($1)),\n       \
+             has_column_privilege({quoted}, {column}, 'UPDATE')"
+        )
+    }
+
+    /// The index's own condition and order. A tenant equal to `$1` is written as a range, and the order begins
+    /// with it: else, after an ANALYZE in a backlog, the primary key looks cheaper, with every published row.
+    fn pending_of_tenant(&self) -> String {
+        let Self { table, id, tenant, published_at, .. } = self;
+        format!(
+            "FROM {table}\n    WHERE {tenant} >= $1 AND {tenant} <= $1 AND {published_at} IS NULL\n    \
+             ORDER BY {tenant}, {id}\n    LIMIT $2"
+        )
+    }
+
+    /// A message's columns, in the order in which they are read.
+    fn message(&self) -> String {
+        let Self { id, tenant, kind, subject, occurred_at, .. } = self;
+        let payload = match self.payload_type {
+            PayloadType::Bytes => self.payload.clone(),
+            PayloadType::Text => format!("convert_to({}, 'UTF8')", self.payload),
+            PayloadType::Jsonb => format!("convert_to({}::text, 'UTF8')", self.payload),
+        };
+        let headers = self.headers.as_ref().map_or("NULL::text".into(), |name| format!("{name}::text"));
+        let micros = self.micros(occurred_at);
+        format!("{id}, {tenant}, {kind}, {subject}, {payload}, {headers},\n       {micros}")
+    }
+
+    fn pending(&self) -> String {
+        format!("SELECT {}\n    {}", self.message(), self.pending_of_tenant())
+    }
+
+    fn claim(&self) -> String {
+        let Self { id, tenant, payload, .. } = self;
+        // The length of a value is in its header: none is fetched or unpacked for the sum.
+        let length = match self.payload_type {
+            PayloadType::Bytes | PayloadType::Text => format!("octet_length({payload})"),
+            PayloadType::Jsonb => format!("pg_column_size({payload})"),
+        };
+        format!(
+            "SELECT {message}\nFROM (\n  SELECT batch.*, sum(coalesce({length}, 0)) OVER (\n      \
+             ORDER BY {tenant}, {id} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING\n    ) AS {before}\n  \
+             FROM (\n    SELECT *\n    {pending}\n  ) AS batch\n) AS batch\n\
+             WHERE {before} IS NULL OR {before} < $3\nORDER BY {tenant}, {id}",
+            message = self.message(),
+            before = BYTES_BEFORE,
+            pending = self.pending_of_tenant(),
+        )
+    }
+
+    /// A loose scan of the index: the next tenant's first entry, as often as there are tenants with something.
+    fn probe(&self, filter: &str) -> String {
+        let Self { table, id, tenant, occurred_at, published_at, .. } = self;
+        let first = |condition: &str| {
+            format!(
+                "SELECT m.{tenant} AS tenant, m.{id} AS id, m.{occurred_at} AS occurred\n    FROM {table} AS m\n    \
+                 WHERE m.{published_at} IS NULL AND m.{tenant} > {condition}\n    \
+                 ORDER BY m.{tenant}, m.{id} LIMIT 1"
+            )
+        };
+        format!(
+            "WITH RECURSIVE oldest AS (\n  (\n    {start}\n  )\n  UNION ALL\n  SELECT next.*\n  \
+             FROM oldest CROSS JOIN LATERAL (\n    {next}\n  ) AS next\n)\n\
+             SELECT tenant, id, {micros},\n       {now}\nFROM oldest{filter}",
+            start = first("''"),
+            next = first("oldest.tenant"),
+            micros = self.micros("occurred"),
+            now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+        )
+    }
+
+    fn mark(&self) -> String {
+        let Self { table, id, published_at, .. } = self;
+        let now = self.time("clock_timestamp()");
+        format!(
+            "WITH marked AS (\n  UPDATE {table} SET {published_at} = {now}\n  \
+             WHERE {id} = ANY($1) AND {published_at} IS NULL\n  RETURNING 1\n)\n\
+             SELECT count(*), pg_current_xact_id()::text::bigint FROM marked"
+        )
+    }
+
+    fn append(&self) -> String {
+        let Self { table, id, tenant, kind, subject, payload, occurred_at, .. } = self;
+        let (payload_array, payload_value) = match self.payload_type {
+            PayloadType::Bytes => ("bytea[]", "payload"),
+            PayloadType::Text => ("text[]", "payload"),
+            PayloadType::Jsonb => ("text[]", "payload::jsonb"),
+        };
+        let mut columns = format!("{tenant}, {kind}, {subject}, {payload}");
+        let mut values = format!("tenant, kind, subject, {payload_value}");
+        let mut arrays = format!("$1::text[], $2::text[], $3::text[], $4::{payload_array}");
+        let mut names = "tenant, kind, subject, payload".to_owned();
+        let mut micros = "$5";
+        if let Some(headers) = &self.headers {
+            let _ = write!(columns, ", {headers}");
+            values.push_str(", headers::jsonb");
+            arrays.push_str(", $5::text[]");
+            names.push_str(", headers");
+            micros = "$6";
+        }
+        // Hours and the rest apart: an interval is multiplied as a floating number, exact for each of the two.
+        let given = "timestamptz 'epoch' + micros / 3600000000 * interval '1 hour' \
+                     + micros % 3600000000 * interval '1 microsecond'";
+        let time = self.time(&format!("coalesce({given}, clock_timestamp())"));
+        format!(
+            "INSERT INTO {table} ({columns}, {occurred_at})\nSELECT {values},\n       {time}\n\
+             FROM unnest({arrays}, {micros}::bigint[])\n     WITH ORDINALITY AS message ({names}, micros, place)\n\
+             ORDER BY place\nRETURNING {id}"
+        )
+    }
+
+    /// A column's time in microseconds, as an integer; null if it is infinite or past what 64 bits hold.
+    fn micros(&self, column: &str) -> String {
+        let end = match self.time_type {
+            TimeType::Micros => "timestamptz '294247-01-01 00:00:00+00'",
+            TimeType::UtcMillis => "timestamp '294247-01-01 00:00:00'",
+        };
+        format!(
+            "CASE WHEN isfinite({column}) AND {column} < {end} \
+             THEN (extract(epoch FROM {column}) * 1000000)::bigint END"
+        )
+    }
+
+    /// A `timestamptz` as the columns hold it.
+    fn time(&self, time: &str) -> String {
+        match self.time_type {
+            TimeType::Micros => time.to_owned(),
+            TimeType::UtcMillis => format!("({time}) AT TIME ZONE 'UTC'"),
+        }
+    }
+}
+
+/// The sum of the bytes before a row. Longer than a column of the table could be called by accident.
+const BYTES_BEFORE: &str = "\"outbox: payload bytes of the rows before\"";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_has_the_typescript_relay_s_key_and_its_scope() -> Result<(), InvalidTable> {
+        let lock = PostgresStatements::new(&OutboxTable::prisma("OutboxMessage"))?.lock;
+        assert!(
+            lock.starts_with(
+                "SELECT pg_try_advisory_xact_lock(hashtext('public.outboxMessage'), hashtext($1))"
+            ),
+            "{lock}"
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn settings_that_a_server_does_not_know_are_not_sent() {
+        let settings =
+            |version, linux| claim_settings(ServerTraits { version, linux }, Duration::from_secs(5));
+        assert!(settings(150_000, true).contains("client_connection_check_interval"));
+        assert!(!settings(130_000, true).contains("client_connection_check_interval"));
+        assert!(!settings(150_000, false).contains("client_connection_check_interval"));
+        assert!(!settings(160_000, true).contains("transaction_timeout = 0; "));
+        assert!(settings(170_000, true).ends_with("SET LOCAL transaction_timeout = 0"));
+        assert!(settings(150_000, true).contains("lock_timeout = 5000"));
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_has_no_statements() {
+        assert!(PostgresStatements::new(&OutboxTable::new("")).is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! Writing messages, in the application's own transaction.
+
+use std::sync::Arc;
+
+use outbox_core::{MessageId, NewMessage, Timestamp};
+use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::postgres::PostgresStatements;
+use outbox_sql::schema;
+use outbox_sql::{InvalidTable, OutboxTable, PayloadType, headers};
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use crate::AppendError;
+
+/// An outbox table of a PostgreSQL database, to append to. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct PostgresTable {
+    pub(super) description: Arc<OutboxTable>,
+    pub(super) statements: Arc<PostgresStatements>,
+    /// Whether statements are prepared once per connection, under a name.
+    pub(super) named: bool,
+}
+
+impl PostgresTable {
+    /// The table that is described.
+    ///
+    /// # Errors
+    /// [`InvalidTable`] if PostgreSQL cannot hold such a table.
+    pub fn new(table: OutboxTable) -> Result<Self, InvalidTable> {
+        let statements = Arc::new(PostgresStatements::new(&table)?);
+        Ok(Self { description: Arc::new(table), statements, named: true })
+    }
+
+    /// Prepares no statement under a name, for connections through a transaction pooler, which may bring the
+    /// next transaction to another server session. Appends must then be in a transaction, as they should be
+    /// anyway.
+    pub fn without_named_statements(mut self) -> Self {
+        self.named = false;
+        self
+    }
+
+    /// Its description.
+    pub fn description(&self) -> &OutboxTable {
+        &self.description
+    }
+
+    /// The SQL that makes the table and its index.
+    pub fn ddl(&self) -> String {
+        // The description was checked when this was made, so that there is always one.
+        schema::postgres::create_table(&self.description).unwrap_or_default()
+    }
+
+    /// Makes the table and its index. The schema must exist, and the table must not.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`], if PostgreSQL refuses it.
+    pub async fn create(&self, connection: &mut PgConnection) -> sqlx::Result<()> {
+        sqlx::raw_sql(AssertSqlSafe(self.ddl())).execute(connection).await?;
+        Ok(())
+    }
+
+    /// Appends a message and answers its id. Pass a connection of your own, with your transaction open on it
+    /// (`&mut *transaction`): the message is published if that commits, and never if it does not.
+    ///
+    /// A message that does not say when it happened gets the server's time of this statement.
+    ///
+    /// # Errors
+    /// [`AppendError::Invalid`] if the table cannot hold the message as it is; [`AppendError::Database`] if
+    /// the database does not take it.
+    ///
+    /// # Cancellation
+    /// Drop the transaction with the future: it is unknown then whether the message is in it.
+    pub async fn append(
+        &self,
+        connection: &mut PgConnection,
+        message: &NewMessage,
+    ) -> Result<MessageId, AppendError> {
+        let ids = self.append_all(connection, std::slice::from_ref(message)).await?;
+        ids.first().copied().ok_or(AppendError::Skipped { given: 1, appended: 0 })
+    }
+
+    /// Appends messages in one statement, in this order, and answers their ids in the same order. All are
+    /// checked before any is sent.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append); then none of them is appended.
+    ///
+    /// # Cancellation
+    /// As [`append`](Self::append).
+    pub async fn append_all(
+        &self,
+        connection: &mut PgConnection,
+        messages: &[NewMessage],
+    ) -> Result<Vec<MessageId>, AppendError> {
+        for (index, message) in messages.iter().enumerate() {
+            outbox_sql::append::check(message, &self.description, Dialect::Postgres)
+                .map_err(|reason| AppendError::Invalid { index, reason })?;
+        }
+        if messages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let append = AssertSqlSafe(Arc::clone(&self.statements.append));
+        let query = sqlx::query_scalar::<_, i64>(append)
+            .persistent(self.named)
+            .bind(texts(messages, |message| message.tenant_id.as_str()))
+            .bind(texts(messages, |message| &message.kind))
+            .bind(texts(messages, |message| &message.subject_id));
+        let payloads = messages.iter().map(|message| message.payload.as_ref());
+        let query = if self.description.payload_type() == PayloadType::Bytes {
+            query.bind(payloads.map(|payload| payload.map(AsRef::as_ref)).collect::<Vec<Option<&[u8]>>>())
+        } else {
+            // Checked above: a payload for a column of text is UTF-8.
+            let text = payloads.map(|payload| payload.and_then(|payload| payload.as_str().ok()));
+            query.bind(text.collect::<Vec<Option<&str>>>())
+        };
+        let query = if self.description.columns().headers.is_some() {
+            let json = messages.iter().map(|message| headers::to_json(&message.headers));
+            query.bind(json.collect::<Vec<Option<String>>>())
+        } else {
+            query
+        };
+        let micros = messages.iter().map(|message| message.occurred_at.map(Timestamp::as_micros));
+        let ids = query.bind(micros.collect::<Vec<Option<i64>>>()).fetch_all(connection).await?;
+        if ids.len() == messages.len() {
+            Ok(ids.into_iter().map(MessageId::new).collect())
+        } else {
+            Err(AppendError::Skipped { given: messages.len(), appended: ids.len() })
+        }
+    }
+}
+
+fn texts<'m>(messages: &'m [NewMessage], text: fn(&'m NewMessage) -> &'m str) -> Vec<&'m str> {
+    messages.iter().map(text).collect()
+}

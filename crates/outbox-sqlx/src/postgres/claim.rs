@@ -1,0 +1,199 @@
+//! The claim: one transaction, from the lock to the mark.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outbox_core::{
+    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Settlement, StoreError, StoreOperation,
+    async_trait,
+};
+use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::postgres::{
+    BEGIN_CLAIM, PostgresStatements, SERVER_TRAITS, ServerTraits, claim_settings, commit_and_confirm,
+};
+use outbox_sql::row::decode_batch;
+use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, Row};
+
+use super::connection::{ArmedConnection, within};
+use super::error::Context;
+use super::row;
+use super::store::PostgresStore;
+
+/// A tenant held by a transaction. Its drop closes the connection, and the server rolls back.
+#[derive(Debug)]
+pub(super) struct PostgresClaim {
+    /// `None` once the connection was lost.
+    connection: Option<ArmedConnection>,
+    statements: Arc<PostgresStatements>,
+    table: Arc<str>,
+    named: bool,
+    timeout: Duration,
+    handed_out: BTreeSet<MessageId>,
+}
+
+impl PostgresStore {
+    /// Takes a tenant: begin, lock, and only then read.
+    pub(super) async fn take(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
+        let operation = StoreOperation::Claim;
+        let context = Context { operation, table: &self.display_name };
+        let failed = |error| context.error(error);
+        let mut connection = ArmedConnection::acquire(&self.pool).await.map_err(failed)?;
+        self.begin(&mut connection, request.timeout).await.map_err(failed)?;
+        let tenant = request.tenant_id.as_str();
+
+        let (locked, may_mark): (bool, Option<bool>) =
+            sqlx::query_as(AssertSqlSafe(Arc::clone(&self.table.statements.lock)))
+                .persistent(self.table.named)
+                .bind(tenant)
+                .fetch_one(connection.get().map_err(failed)?)
+                .await
+                .map_err(failed)?;
+        if !locked {
+            roll_back(connection).await.map_err(failed)?;
+            return Ok(ClaimOutcome::Held);
+        }
+        if may_mark != Some(true) {
+            let refused = format!(
+                "{0} could be read but not marked: grant SELECT and UPDATE on {0}",
+                self.display_name
+            );
+            return Err(StoreError::permanent(operation, refused));
+        }
+
+        // A statement of its own: its snapshot is taken after the lock, and sees what the last holder marked.
+        let rows: Vec<PgRow> = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.claim)))
+            .persistent(self.table.named)
+            .bind(tenant)
+            .bind(i64::from(request.limit.get()))
+            .bind(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))
+            .fetch_all(connection.get().map_err(failed)?)
+            .await
+            .map_err(failed)?;
+        let raw = rows.iter().map(row::message);
+        let messages = decode_batch(raw, &self.table.description, Dialect::Postgres, operation)?;
+        let claim = PostgresClaim {
+            connection: Some(connection),
+            statements: Arc::clone(&self.table.statements),
+            table: Arc::clone(&self.display_name),
+            named: self.table.named,
+            timeout: request.timeout,
+            handed_out: messages.iter().map(|message| message.id).collect(),
+        };
+        Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim))))
+    }
+
+    /// Begins the transaction, with its settings. One round trip, once the server's traits are known.
+    async fn begin(&self, connection: &mut ArmedConnection, timeout: Duration) -> sqlx::Result<()> {
+        if let Some(traits) = self.traits.get() {
+            let begin = format!("{BEGIN_CLAIM}; {}", claim_settings(traits, timeout));
+            let answer = sqlx::raw_sql(AssertSqlSafe(begin)).execute(connection.get()?).await;
+            if answer.is_err() {
+                // Perhaps another server than the one that was asked.
+                self.traits.forget();
+            }
+            answer?;
+        } else {
+            sqlx::raw_sql(BEGIN_CLAIM).execute(connection.get()?).await?;
+            let asked = sqlx::query_as(SERVER_TRAITS).persistent(false);
+            let (version, linux) = asked.fetch_one(connection.get()?).await?;
+            let traits = ServerTraits { version, linux };
+            let settings = AssertSqlSafe(claim_settings(traits, timeout));
+            sqlx::raw_sql(settings).execute(connection.get()?).await?;
+            self.traits.remember(traits);
+        }
+        Ok(())
+    }
+}
+
+async fn roll_back(mut connection: ArmedConnection) -> sqlx::Result<()> {
+    sqlx::raw_sql("ROLLBACK").execute(connection.get()?).await?;
+    connection.give_back();
+    Ok(())
+}
+
+impl PostgresClaim {
+    fn lost(operation: StoreOperation) -> StoreError {
+        StoreError::transient(operation, "the session that held the tenant was lost")
+    }
+
+    async fn mark(self, mut connection: ArmedConnection, published: Vec<i64>) -> Result<(), StoreError> {
+        let operation = StoreOperation::Settle;
+        let context = Context { operation, table: &self.table };
+        let failed = |error| context.error(error);
+        let given = published.len();
+        let (marked, transaction): (i64, i64) =
+            sqlx::query_as(AssertSqlSafe(Arc::clone(&self.statements.mark)))
+                .persistent(self.named)
+                .bind(published)
+                .fetch_one(connection.get().map_err(failed)?)
+                .await
+                .map_err(failed)?;
+        commit(connection, transaction).await.map_err(failed)?;
+        if usize::try_from(marked).is_ok_and(|marked| marked == given) {
+            return Ok(());
+        }
+        Err(StoreError::permanent(
+            operation,
+            format!(
+                "{marked} of {given} published messages were marked in {}: a trigger or row security kept the \
+                 others pending, or somebody else marked or deleted them",
+                self.table
+            ),
+        ))
+    }
+}
+
+/// Commits, and makes sure of it.
+async fn commit(mut connection: ArmedConnection, transaction: i64) -> sqlx::Result<()> {
+    let rows: Vec<PgRow> =
+        sqlx::raw_sql(AssertSqlSafe(commit_and_confirm(transaction))).fetch_all(connection.get()?).await?;
+    let fate: Option<String> = match rows.first() {
+        Some(row) => row.try_get(0)?,
+        None => None,
+    };
+    if fate.as_deref() != Some("committed") {
+        let fate = fate.unwrap_or_else(|| "forgotten".to_owned());
+        return Err(sqlx::Error::Protocol(format!("COMMIT was answered, and the transaction is {fate}")));
+    }
+    connection.give_back();
+    Ok(())
+}
+
+#[async_trait]
+impl Claim for PostgresClaim {
+    async fn verify(&mut self) -> Result<(), StoreError> {
+        let operation = StoreOperation::Verify;
+        // Out of the claim meanwhile: what does not come to its end closes the connection.
+        let mut connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
+        let context = Context { operation, table: &self.table };
+        let connection = within(self.timeout, operation, async {
+            let session = connection.get().map_err(|error| context.error(error))?;
+            sqlx::raw_sql("SELECT 1").execute(session).await.map_err(|error| context.error(error))?;
+            Ok(connection)
+        })
+        .await?;
+        self.connection = Some(connection);
+        Ok(())
+    }
+
+    async fn settle(mut self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
+        let operation = StoreOperation::Settle;
+        if let Some(foreign) = settlement.published.iter().find(|id| !self.handed_out.contains(id)) {
+            let refused = format!("message {foreign} was not handed out by this claim; nothing is marked");
+            return Err(StoreError::permanent(operation, refused));
+        }
+        let connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
+        let published: BTreeSet<i64> = settlement.published.iter().map(|id| id.get()).collect();
+        let timeout = self.timeout;
+        within(timeout, operation, async move {
+            if published.is_empty() {
+                let context = Context { operation, table: &self.table };
+                return roll_back(connection).await.map_err(|error| context.error(error));
+            }
+            self.mark(connection, published.into_iter().collect()).await
+        })
+        .await
+    }
+}

@@ -1,0 +1,77 @@
+//! The connection that an operation of the store runs on, and what becomes of it when the operation does not
+//! come to its end.
+
+use outbox_core::{StoreError, StoreOperation};
+use sqlx::pool::PoolConnection;
+use sqlx::{PgConnection, PgPool, Postgres};
+use tokio::runtime::Handle;
+
+/// A pooled connection that is closed, unless it is given back.
+///
+/// It is armed before the first statement is sent. A future that is dropped, a panic or a deadline drops it,
+/// and then the connection leaves the pool and its socket is closed: the server rolls back, and no open
+/// transaction comes to whoever takes the next connection from the pool. It does not use
+/// `sqlx::Transaction`, which forgets a `BEGIN` that was cancelled mid-flight.
+#[derive(Debug)]
+pub(super) struct ArmedConnection {
+    connection: Option<PoolConnection<Postgres>>,
+    runtime: Handle,
+}
+
+impl ArmedConnection {
+    /// Takes a connection from the pool.
+    ///
+    /// # Cancellation
+    /// Nothing is taken if the future is dropped.
+    pub(super) async fn acquire(pool: &PgPool) -> sqlx::Result<Self> {
+        let runtime = runtime()?;
+        let connection = pool.acquire().await?;
+        Ok(Self { connection: Some(connection), runtime })
+    }
+
+    /// The connection.
+    pub(super) fn get(&mut self) -> sqlx::Result<&mut PgConnection> {
+        self.connection.as_deref_mut().ok_or(sqlx::Error::WorkerCrashed)
+    }
+
+    /// Gives the connection back to the pool. To be called when no transaction is open on it.
+    pub(super) fn give_back(mut self) {
+        let _entered = self.runtime.enter();
+        drop(self.connection.take());
+    }
+}
+
+impl Drop for ArmedConnection {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            // A pool that keeps a number of connections spawns a task here, on whichever thread this is.
+            let _entered = self.runtime.enter();
+            drop(connection.detach());
+        }
+    }
+}
+
+/// The runtime that the caller is on. Looked for beforehand: sqlx panics where there is none.
+fn runtime() -> sqlx::Result<Handle> {
+    Handle::try_current().map_err(|error| sqlx::Error::Configuration(Box::new(error)))
+}
+
+/// Runs an operation under its request's deadline, and says what its failure means.
+///
+/// # Cancellation
+/// Past the deadline the operation's future is dropped, and with it its connection is closed.
+pub(super) async fn within<T>(
+    timeout: std::time::Duration,
+    operation: StoreOperation,
+    future: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    if runtime().is_err() {
+        return Err(StoreError::permanent(operation, "the store was called outside of a tokio runtime"));
+    }
+    tokio::time::timeout(timeout, future).await.unwrap_or_else(|_| {
+        Err(StoreError::transient(
+            operation,
+            format!("PostgreSQL did not answer within {} ms; the connection was closed", timeout.as_millis()),
+        ))
+    })
+}

@@ -1,0 +1,80 @@
+//! What PostgreSQL's errors mean to the relay.
+
+use outbox_core::{StoreError, StoreOperation};
+
+/// What an operation was about, for its errors.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) operation: StoreOperation,
+    /// Schema and table, for a person to read.
+    pub(super) table: &'a str,
+}
+
+impl Context<'_> {
+    /// Says what a driver's error means, and what to do.
+    pub(super) fn error(self, error: sqlx::Error) -> StoreError {
+        let Self { operation, table } = self;
+        let transient = |message: &'static str| StoreError::transient(operation, message);
+        let permanent = |message: String| StoreError::permanent(operation, message);
+        let meaning = match &error {
+            sqlx::Error::PoolTimedOut => transient(
+                "no connection of the pool was free in time: give the relay a pool of its own, or a larger one",
+            ),
+            sqlx::Error::PoolClosed => permanent("the pool is closed".to_owned()),
+            sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => {
+                transient("the connection to PostgreSQL was lost or could not be made")
+            }
+            sqlx::Error::Tls(_) => permanent("no TLS connection to PostgreSQL could be made".to_owned()),
+            sqlx::Error::Configuration(_) => permanent("the connection's configuration is wrong".to_owned()),
+            sqlx::Error::Database(database) => {
+                let code = database.code().unwrap_or_default();
+                match permanent_code(&code, database.message(), table) {
+                    Some(message) => permanent(message),
+                    None => transient(transient_code(&code)),
+                }
+            }
+            _ => permanent(format!(
+                "what PostgreSQL answered about {table} could not be read: check the table"
+            )),
+        };
+        meaning.with_source(error)
+    }
+}
+
+/// What to do about an error that stays, by its SQLSTATE.
+fn permanent_code(code: &str, message: &str, table: &str) -> Option<String> {
+    Some(match code {
+        "42P01" | "3F000" => format!("{table} does not exist: create it, or correct schema and name"),
+        "42703" => format!("{table} lacks a column: {message}"),
+        "42883" | "42804" | "42846" => {
+            format!("a column of {table} has another type than described: {message}")
+        }
+        "42501" => format!("{message}: grant SELECT and UPDATE on {table}"),
+        "25006" => {
+            "the server is read-only, so that nothing could be marked: connect to the primary".to_owned()
+        }
+        // Older servers say of a standby that it lacks a feature.
+        "0A000" if message.contains("recovery") => {
+            "the server is a standby, so that nothing could be marked: connect to the primary".to_owned()
+        }
+        "28000" | "28P01" => format!("PostgreSQL refused the login: {message}"),
+        "3D000" => format!("{message}: correct the name of the database"),
+        _ if code.starts_with("22") || code.starts_with("23") || code.starts_with("42") => {
+            format!("{table}: {message}")
+        }
+        _ => return None,
+    })
+}
+
+/// What an error that may go away means, by its SQLSTATE.
+fn transient_code(code: &str) -> &'static str {
+    match code {
+        "40001" | "40P01" => "the transaction conflicted with another",
+        "55P03" => "the table or a row was locked for longer than the operation may take",
+        "57014" => "PostgreSQL cancelled the statement",
+        "57P01" | "57P02" | "57P05" | "25P03" => "PostgreSQL ended the session",
+        "57P03" => "PostgreSQL is starting up or shutting down",
+        "53300" => "PostgreSQL has no connection left",
+        _ => "PostgreSQL could not run the statement",
+    }
+}

@@ -1,0 +1,159 @@
+//! The store: an outbox table, seen by one replica.
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outbox_core::{
+    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Store, StoreError,
+    StoreOperation, TenantId, Tenants, async_trait,
+};
+use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::postgres::{BEGIN_READ, ServerTraits};
+use outbox_sql::row::decode_all;
+use outbox_sql::{InvalidTable, OutboxTable};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, PgPool, Postgres};
+
+use super::PostgresTable;
+use super::connection::{ArmedConnection, within};
+use super::error::Context;
+use super::row;
+
+/// An outbox table of a PostgreSQL database. Cloning is cheap; a clone shares the pool.
+///
+/// A claim keeps one connection of the pool until it is settled or dropped, and never needs a second. Give the
+/// relay a pool of its own, of its concurrency and two more; with fewer it is correct, and slower.
+///
+/// # Cancellation
+/// An operation whose future is dropped, or that overruns its request's timeout, closes its connection: the pool
+/// opens another when it needs one. A statement that runs at that moment ends on the server within about a
+/// second (PostgreSQL 14 on Linux), else at its own end, and at the latest after the request's timeout if it
+/// waits for a lock; then the tenant is free.
+#[derive(Debug, Clone)]
+pub struct PostgresStore {
+    pub(super) pool: PgPool,
+    pub(super) table: PostgresTable,
+    pub(super) display_name: Arc<str>,
+    pub(super) traits: Arc<KnownTraits>,
+}
+
+impl PostgresStore {
+    /// The table that is described, through this pool.
+    ///
+    /// # Errors
+    /// [`InvalidTable`] if PostgreSQL cannot hold such a table.
+    pub fn new(pool: PgPool, table: OutboxTable) -> Result<Self, InvalidTable> {
+        let display_name = table.display_name(Dialect::Postgres).into();
+        let table = PostgresTable::new(table)?;
+        Ok(Self { pool, table, display_name, traits: Arc::default() })
+    }
+
+    /// Prepares no statement under a name, for a pool that connects through a transaction pooler (PgBouncer's
+    /// `pool_mode = transaction`), which may bring the next transaction to another server session. Probe and
+    /// pending then take three round trips instead of one.
+    pub fn without_named_statements(mut self) -> Self {
+        self.table = self.table.without_named_statements();
+        self
+    }
+
+    /// The table's description.
+    pub fn table(&self) -> &OutboxTable {
+        &self.table.description
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Runs a statement that only reads.
+    ///
+    /// Outside of a transaction its snapshot is its own, whatever the server's default isolation. Without named
+    /// statements it is in one, so that a pooler keeps preparing and running it on one server session.
+    async fn read(&self, query: Query<'_, Postgres, PgArguments>) -> sqlx::Result<Vec<PgRow>> {
+        let mut connection = ArmedConnection::acquire(&self.pool).await?;
+        let rows = if self.table.named {
+            query.fetch_all(connection.get()?).await?
+        } else {
+            sqlx::raw_sql(BEGIN_READ).execute(connection.get()?).await?;
+            let rows = query.persistent(false).fetch_all(connection.get()?).await?;
+            sqlx::raw_sql("COMMIT").execute(connection.get()?).await?;
+            rows
+        };
+        connection.give_back();
+        Ok(rows)
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn source(&self) -> &str {
+        self.table.description.source()
+    }
+
+    fn max_claims(&self) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.pool.options().get_max_connections())
+    }
+
+    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
+        let operation = StoreOperation::Pending;
+        let context = Context { operation, table: &self.display_name };
+        let pending = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.pending)))
+            .bind(tenant.as_str())
+            .bind(i64::from(limit.get()));
+        within(DEFAULT_TIMEOUT, operation, async {
+            let rows = self.read(pending).await.map_err(|error| context.error(error))?;
+            let raw = rows.iter().map(row::message);
+            decode_all(raw, &self.table.description, Dialect::Postgres, operation)
+        })
+        .await
+    }
+
+    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+        let operation = StoreOperation::Probe;
+        let context = Context { operation, table: &self.display_name };
+        let statements = &self.table.statements;
+        let probe = match &request.tenants {
+            Tenants::Named(tenants) => {
+                let tenants: Vec<&str> = tenants.iter().map(TenantId::as_str).collect();
+                sqlx::query(AssertSqlSafe(Arc::clone(&statements.probe_named))).bind(tenants)
+            }
+            Tenants::Discovered => sqlx::query(AssertSqlSafe(Arc::clone(&statements.probe))),
+            other => {
+                let unknown = format!("this store does not know how to look for tenants by {other:?}");
+                return Err(StoreError::permanent(operation, unknown));
+            }
+        };
+        within(request.timeout, operation, async {
+            let rows = self.read(probe).await.map_err(|error| context.error(error))?;
+            rows.iter().map(row::oldest).collect::<sqlx::Result<_>>().map_err(|error| context.error(error))
+        })
+        .await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
+        within(request.timeout, StoreOperation::Claim, self.take(request)).await
+    }
+}
+
+/// How long [`pending`](Store::pending) may take, which has no request to say it.
+const DEFAULT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// What is known of the server, once it was asked.
+#[derive(Debug, Default)]
+pub(super) struct KnownTraits(Mutex<Option<ServerTraits>>);
+
+impl KnownTraits {
+    pub(super) fn get(&self) -> Option<ServerTraits> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn remember(&self, traits: ServerTraits) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(traits);
+    }
+
+    pub(super) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
