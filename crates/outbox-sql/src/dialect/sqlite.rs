@@ -1,4 +1,4 @@
-//! SQLite's statements and table.
+//! SQLite's statements.
 //!
 //! Every column is named through its table: SQLite takes a quoted name that is no column for a text, and would
 //! find nothing pending in a table that lacks one. Times are whole microseconds since 1970.
@@ -7,12 +7,12 @@ use outbox_core::{MessageId, TenantId};
 use serde_json::Value;
 
 use crate::dialect::Dialect;
-use crate::identifier::{literal, quote};
-use crate::table::{OutboxTable, PayloadType};
+use crate::identifier::quote;
+use crate::table::OutboxTable;
 
 /// The microseconds since 1970 by SQLite's own clock, which counts milliseconds. (`unixepoch('now', 'subsec')`
 /// says the same from SQLite 3.42 on only.)
-const NOW: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000";
+pub(crate) const NOW: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000";
 
 /// The statements of one table. Numbered parameters are given in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,12 +57,12 @@ impl SqliteStatements {
 
 /// Tenants as the JSON array that [`SqliteStatements::probe_named`] takes.
 pub fn json_tenants<'a>(tenants: impl IntoIterator<Item = &'a TenantId>) -> String {
-    Value::from_iter(tenants.into_iter().map(TenantId::as_str)).to_string()
+    tenants.into_iter().map(TenantId::as_str).collect::<Value>().to_string()
 }
 
 /// Ids as the JSON array that [`SqliteStatements::mark`] takes.
 pub fn json_ids<'a>(ids: impl IntoIterator<Item = &'a MessageId>) -> String {
-    Value::from_iter(ids.into_iter().map(|id| id.get())).to_string()
+    ids.into_iter().map(|id| id.get()).collect::<Value>().to_string()
 }
 
 /// How many rows one `INSERT` of a table writes at most: SQLite before 3.32 binds 999 values at most.
@@ -78,51 +78,6 @@ pub fn append(table: &OutboxTable, rows: usize) -> String {
     let row = format!("({}coalesce(?, {NOW}))", "?, ".repeat(columns.len() - 1));
     let rows = vec![row; rows.max(1)].join(", ");
     format!("INSERT INTO {table} ({}) VALUES {rows} RETURNING {id}", columns.join(", "))
-}
-
-/// The table and its index, as SQL. `schema/sqlite.sql` is that of the default table.
-pub fn ddl(table: &OutboxTable) -> String {
-    let payload_type = match table.payload_type() {
-        PayloadType::Bytes => "BLOB",
-        PayloadType::Text | PayloadType::Jsonb => "TEXT",
-    };
-    let index = quote(&index_name(table), Dialect::Sqlite);
-    let schema = quote(table.schema_on(Dialect::Sqlite), Dialect::Sqlite);
-    let bare = quote(table.name(), Dialect::Sqlite);
-    let Names { table, id, tenant, kind, subject, payload, headers, occurred_at, published_at } =
-        Names::of(table);
-    let headers = headers.map(|name| format!("    {name} TEXT,\n")).unwrap_or_default();
-    format!(
-        "\
--- The outbox: one row for each message, written in the transaction of the change that it tells of.
--- Times are microseconds since 1970. A row without {published_at} is pending.
-CREATE TABLE {table} (
-    -- AUTOINCREMENT: an id is the deduplication key, and must not be issued again after a delete.
-    {id} INTEGER PRIMARY KEY AUTOINCREMENT,
-    {tenant} TEXT NOT NULL,
-    {kind} TEXT NOT NULL,
-    {subject} TEXT NOT NULL,
-    -- A row without a payload is the last word about its subject.
-    {payload} {payload_type},
-{headers}    {occurred_at} INTEGER NOT NULL
-        DEFAULT ({NOW}),
-    {published_at} INTEGER
-) STRICT;
-
-CREATE INDEX {schema}.{index} ON {bare} ({tenant}, {id}) WHERE {published_at} IS NULL;
-"
-    )
-}
-
-/// The name of the table's index of pending messages.
-pub fn index_name(table: &OutboxTable) -> String {
-    format!("{}_pending", table.name())
-}
-
-/// The table's columns as SQLite knows them: name, type, whether it is not null, whether it is the primary key.
-pub fn describe_columns(table: &OutboxTable) -> String {
-    let (name, schema) = (literal(table.name()), literal(table.schema_on(Dialect::Sqlite)));
-    format!("SELECT name, type, \"notnull\", pk FROM pragma_table_info({name}, {schema})")
 }
 
 /// The names of a table, quoted.
@@ -215,15 +170,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shipped_file_is_the_default_table() {
-        assert_eq!(ddl(&OutboxTable::default()), include_str!("../schema/sqlite.sql"));
-    }
-
-    #[test]
     fn a_table_without_headers_reads_and_writes_none() {
         let columns = crate::table::Columns { headers: None, ..crate::table::Columns::default() };
         let table = OutboxTable::default().with_columns(columns);
-        assert!(!ddl(&table).contains("headers"));
         assert!(!append(&table, 1).contains("headers"));
         assert!(SqliteStatements::new(&table).pending.contains(" NULL, o.\"occurred_at\""));
     }

@@ -37,7 +37,9 @@ fn file_system<'a>(mounts: &'a str, path: &Path) -> Option<&'a str> {
     let mut best: Option<(usize, &str)> = None;
     for line in mounts.lines() {
         let Some((mount, options)) = line.split_once(" - ") else { continue };
-        let (Some(point), Some(kind)) = (mount.split(' ').nth(4), options.split(' ').next()) else { continue };
+        let (Some(point), Some(kind)) = (mount.split(' ').nth(4), options.split(' ').next()) else {
+            continue;
+        };
         let point = unescape(point);
         let depth = point.components().count();
         if path.starts_with(&point) && best.is_none_or(|(deepest, _)| depth >= deepest) {
@@ -52,15 +54,12 @@ fn unescape(point: &str) -> PathBuf {
     let mut parts = point.split('\\');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
-        match part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                bytes.extend_from_slice(part.get(3..).unwrap_or_default().as_bytes());
-            }
-            None => {
-                bytes.push(b'\\');
-                bytes.extend_from_slice(part.as_bytes());
-            }
+        if let Some(byte) = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            bytes.push(byte);
+            bytes.extend_from_slice(part.get(3..).unwrap_or_default().as_bytes());
+        } else {
+            bytes.push(b'\\');
+            bytes.extend_from_slice(part.as_bytes());
         }
     }
     PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outbox_core::{MessageId, NewMessage, Payload};
 use outbox_sql::dialect::{Dialect, sqlite};
-use outbox_sql::{InvalidTable, OutboxTable, PayloadType, headers};
+use outbox_sql::{InvalidTable, OutboxTable, PayloadType, headers, schema};
 use sqlx::query::QueryScalar;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection};
@@ -36,32 +36,50 @@ impl SqliteTable {
 
     /// The SQL that makes the table and its index.
     pub fn ddl(&self) -> String {
-        sqlite::ddl(&self.table)
+        // The description was checked when this was made, so that there is always one.
+        schema::sqlite::create_table(&self.table).unwrap_or_default()
+    }
+
+    /// Makes the table and its index. The table must not exist.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`], if SQLite refuses it.
+    pub async fn create(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
+        sqlx::raw_sql(AssertSqlSafe(self.ddl())).execute(connection).await?;
+        Ok(())
     }
 
     /// Appends a message and answers its id. Pass a connection of your own, with your transaction open on it
     /// (`&mut *transaction`): the message is published if that commits, and never if it does not.
     ///
+    /// A message that does not say when it happened gets the time of this statement, to the millisecond.
+    ///
     /// # Errors
     /// [`AppendError::Invalid`] if the table cannot hold the message as it is; [`AppendError::Database`] if
     /// the database does not take it.
+    ///
+    /// # Cancellation
+    /// Drop the transaction with the future: it is unknown then whether the message is in it.
     pub async fn append(
         &self,
         connection: &mut SqliteConnection,
         message: &NewMessage,
     ) -> Result<MessageId, AppendError> {
         self.check(0, message)?;
-        let query = sqlx::query_scalar(AssertSqlSafe(self.append_one.as_ref()));
-        let id = self.bind(query, message).fetch_one(connection).await?;
-        Ok(MessageId::new(id))
+        let query = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&self.append_one)));
+        let id = self.bind(query, message).fetch_optional(connection).await?;
+        id.map(MessageId::new).ok_or(AppendError::Skipped { given: 1, appended: 0 })
     }
 
-    /// Appends messages, in this order, and answers their ids in the same order. Checks them all before the
-    /// first is written; a table of columns without bounds takes some 160 of them with each statement.
+    /// Appends messages, in this order, and answers their ids in the same order. All are checked before any is
+    /// written; one statement writes up to [`ROWS_PER_INSERT`](sqlite::ROWS_PER_INSERT) of them.
     ///
     /// # Errors
     /// As [`append`](Self::append). After [`AppendError::Database`] some of them may have been written: roll
     /// the transaction back.
+    ///
+    /// # Cancellation
+    /// As [`append`](Self::append).
     pub async fn append_all(
         &self,
         connection: &mut SqliteConnection,
@@ -80,7 +98,11 @@ impl SqliteTable {
             appended.sort_unstable();
             ids.extend(appended.into_iter().map(MessageId::new));
         }
-        Ok(ids)
+        if ids.len() == messages.len() {
+            Ok(ids)
+        } else {
+            Err(AppendError::Skipped { given: messages.len(), appended: ids.len() })
+        }
     }
 
     fn check(&self, index: usize, message: &NewMessage) -> Result<(), AppendError> {

@@ -29,13 +29,12 @@ const SETTLE: StoreOperation = StoreOperation::Settle;
 /// Dropping the future frees the tenant at once. A read that is still running then marks nothing.
 pub(super) async fn claim(shared: &Arc<Shared>, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
     let mut known = None;
-    let place = match shared.known_place() {
-        Some(place) => place,
-        None => {
-            let connection = known.insert(shared.connection(CLAIM).await?);
-            let connection = connection.get().map_err(|error| store_error(CLAIM, error))?;
-            shared.place(connection).await.map_err(|error| place_error(CLAIM, error))?
-        }
+    let place = if let Some(place) = shared.known_place() {
+        place
+    } else {
+        let connection = known.insert(shared.connection(CLAIM).await?);
+        let connection = connection.get().map_err(|error| store_error(CLAIM, error))?;
+        shared.place(connection).await.map_err(|error| place_error(CLAIM, error))?
     };
     let hold = Hold::take(place, shared.table.name(), &request.tenant_id);
     let Some(hold) = hold.map_err(|error| lock_error(CLAIM, error))? else { return Ok(ClaimOutcome::Held) };
@@ -58,11 +57,7 @@ pub(super) async fn claim(shared: &Arc<Shared>, request: &ClaimRequest) -> Resul
     Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim))))
 }
 
-async fn read(
-    shared: &Shared,
-    connection: &mut Lent,
-    request: &ClaimRequest,
-) -> sqlx::Result<Vec<RawRow>> {
+async fn read(shared: &Shared, connection: &mut Lent, request: &ClaimRequest) -> sqlx::Result<Vec<RawRow>> {
     let rows = sqlx::query(AssertSqlSafe(shared.statements.claim.as_str()))
         .bind(request.tenant_id.as_str().to_owned())
         .bind(i64::from(request.limit.get()))

@@ -91,6 +91,9 @@ pub(super) fn place_error(operation: StoreOperation, error: NoPlace) -> StoreErr
 pub(super) fn timed_out(operation: StoreOperation, timeout: std::time::Duration) -> StoreError {
     StoreError::transient(
         operation,
-        format!("not done within {} ms: the database is busy, or no connection was free", timeout.as_millis()),
+        format!(
+            "not done within {} ms: the database is busy, or no connection was free",
+            timeout.as_millis()
+        ),
     )
 }

@@ -4,6 +4,7 @@
 //! is what the relay reads from.
 
 mod append;
+mod check;
 mod claim;
 mod connection;
 mod error;
@@ -15,4 +16,5 @@ mod store;
 mod writable;
 
 pub use self::append::SqliteTable;
+pub use self::check::{Finding, Severity};
 pub use self::store::SqliteStore;

@@ -58,19 +58,12 @@ impl Place {
         let options = Options::of(&pool.connect_options());
         let main = schema.eq_ignore_ascii_case("main");
         match file.filter(|file| !file.is_empty()) {
-            Some(name) if main && options.is_memdb() => {
-                // Such a name is shared if it begins with a slash; others are private to their connection.
-                if name.starts_with('/') {
-                    return Ok(Self::Memory(MemoryDatabase::Shared { vfs: "memdb", name }));
-                }
-                Self::private(pool, schema)
-            }
-            Some(path) => Self::file(PathBuf::from(path)),
-            None if main => match options.shared_memory() {
-                Some(name) => Ok(Self::Memory(MemoryDatabase::Shared { vfs: "", name })),
+            Some(path) if !(main && options.memdb) => Self::file(PathBuf::from(path)),
+            _ if main => match options.shared_memory() {
+                Some(database) => Ok(Self::Memory(database)),
                 None => Self::private(pool, schema),
             },
-            None => Self::private(pool, schema),
+            _ => Self::private(pool, schema),
         }
     }
 
@@ -109,26 +102,24 @@ impl Options {
             Some(uri) => uri.split_once('?').unwrap_or((uri, "")),
             None => (filename.as_str(), ""),
         };
-        let url = options.to_url_lossy();
+        // Without the name, which sqlx 0.9 panics on if it has a colon, as those that it makes up itself.
+        let url = options.clone().filename("database").to_url_lossy();
         let outer = url.query().unwrap_or_default();
         let value = |key: &str| parameter(inner, key).or_else(|| parameter(outer, key)).unwrap_or_default();
-        Self {
-            shared: value("cache") == "shared",
-            memdb: value("vfs") == "memdb",
-            name: name.to_owned(),
-        }
+        Self { shared: value("cache") == "shared", memdb: value("vfs") == "memdb", name: name.to_owned() }
     }
 
-    fn is_memdb(&self) -> bool {
-        self.memdb
-    }
-
-    /// The name by which connections share a database in memory. One without a name is temporary and private.
-    fn shared_memory(&self) -> Option<String> {
-        (self.shared && !self.name.is_empty()).then(|| self.name.clone())
+    /// The database that connections share by its name. One without a name is temporary and private, and so
+    /// is one of `memdb` whose name does not begin with a slash.
+    fn shared_memory(&self) -> Option<MemoryDatabase> {
+        let (vfs, shared) = if self.memdb { ("memdb", self.name.starts_with('/')) } else { ("", self.shared) };
+        (shared && !self.name.is_empty()).then(|| MemoryDatabase::Shared { vfs, name: self.name.clone() })
     }
 }
 
 fn parameter<'a>(query: &'a str, key: &str) -> Option<&'a str> {
-    query.split('&').find_map(|pair| pair.split_once('=').filter(|(name, _)| *name == key)).map(|(_, value)| value)
+    query
+        .split('&')
+        .find_map(|pair| pair.split_once('=').filter(|(name, _)| *name == key))
+        .map(|(_, value)| value)
 }

@@ -1,7 +1,7 @@
 //! From SQLite's rows to the shared ones. A column's type is only a wish there: each value has its own.
 
-use outbox_sql::row::{Cell, RawRow, Unreadable};
 use outbox_core::{Bytes, MessageId, OldestPending, TenantId, Timestamp};
+use outbox_sql::row::{Cell, RawRow, Unreadable};
 use sqlx::sqlite::{SqliteRow, SqliteValueRef};
 use sqlx::{Decode, Row, Sqlite, TypeInfo, ValueRef};
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Store, StoreError, StoreOperation,
-    TenantId, Tenants, async_trait,
+    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Store, StoreError,
+    StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::sqlite::{SqliteStatements, json_tenants};
@@ -125,7 +125,9 @@ impl Shared {
                         .await
                 }
                 _ => {
-                    sqlx::query(AssertSqlSafe(self.statements.probe.as_str())).fetch_all(connection.get()?).await
+                    sqlx::query(AssertSqlSafe(self.statements.probe.as_str()))
+                        .fetch_all(connection.get()?)
+                        .await
                 }
             }
         };

@@ -1,0 +1,344 @@
+//! Names, rows and databases that are not as they should be: correct work, or an error that says what to do.
+
+#![cfg(feature = "sqlite")]
+
+mod sqlite_support;
+
+use std::num::NonZeroU32;
+
+use outbox_core::{
+    MessageId, NewMessage, ProbeRequest, Settlement, Store as _, StoreErrorKind, Tenants,
+};
+use outbox_sqlx::sqlite::{Severity, SqliteStore, SqliteTable};
+use outbox_sqlx::{AppendError, Columns, InvalidMessage, InvalidTable, OutboxTable, PayloadType, TimeType};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, Connection};
+
+use crate::sqlite_support::{FileDatabase, chain, claim, create, ids, message, request, tenant, try_claim};
+
+async fn execute(database: &FileDatabase, statement: &str) {
+    let mut connection = database.connection().await;
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("executed");
+    connection.close().await.expect("closed");
+}
+
+async fn errors(store: &SqliteStore) -> String {
+    let findings = store.check().await.expect("a check");
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+    errors.map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn names_with_quotes_capitals_keywords_and_spaces_work() {
+    let columns = Columns { kind: "group".into(), subject_id: "Sub\"ject Id".into(), ..Columns::default() };
+    for name in ["select", "Out\"box", "it's", "Nach richt", "é\u{301}", "a.b", &"x".repeat(64), "[t]", "`t`"] {
+        let table = OutboxTable::new(name).with_columns(columns.clone());
+        let database = FileDatabase::with_table(table).await;
+        let acme = tenant("acme");
+        let written = database.commit(&acme, 2).await;
+        let store = database.store();
+        assert_eq!(store.check().await.expect("a check"), [], "{name}");
+        let claimed = claim(&store, &acme).await;
+        assert_eq!(ids(&claimed), written, "{name}");
+        let oldest = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.expect("a probe");
+        assert_eq!(oldest.len(), 1, "{name}");
+        claimed.claim.settle(Settlement::published(written)).await.expect("settled");
+        assert_eq!(database.marked().await, 2, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_table_in_an_attached_database_works() {
+    let (main, attached) = (FileDatabase::new().await, FileDatabase::new().await);
+    let path = attached.path();
+    let pool = SqlitePoolOptions::new()
+        .after_connect(move |connection, _| {
+            let attach = sqlx::query("ATTACH ?1 AS \"Out Box\"").bind(path.display().to_string());
+            Box::pin(async move { attach.execute(connection).await.map(drop) })
+        })
+        .connect_lazy_with(main.options());
+    let table = OutboxTable::default().with_schema("Out Box");
+    let acme = tenant("acme");
+    let written = attached.commit(&acme, 1).await;
+    let store = SqliteStore::new(pool, table).expect("a table");
+    let claimed = claim(&store, &acme).await;
+    assert_eq!(ids(&claimed), written);
+    assert!(try_claim(&attached.store(), &acme).await.expect("a claim").is_none(), "one file, one lock");
+    claimed.claim.settle(Settlement::published(written)).await.expect("settled");
+    assert_eq!((attached.marked().await, main.marked().await), (1, 0));
+
+    let nowhere = OutboxTable::default().with_schema("nowhere");
+    let error = try_claim(&SqliteStore::new(main.pool(1), nowhere).expect("a table"), &acme).await;
+    assert!(chain(&error.expect_err("not attached")).contains("attached as \"nowhere\""));
+}
+
+#[test]
+fn a_table_that_sqlite_cannot_hold_is_refused() {
+    let refused = |table: OutboxTable| SqliteTable::new(table).expect_err("no such table");
+    assert!(matches!(refused(OutboxTable::new("")), InvalidTable::Name { .. }));
+    assert!(matches!(refused(OutboxTable::new("a\0")), InvalidTable::Name { .. }));
+    let millis = OutboxTable::default().with_time_type(TimeType::UtcMillis);
+    assert!(matches!(refused(millis), InvalidTable::Unsupported { .. }));
+    assert!(matches!(refused(OutboxTable::prisma("OutboxMessage")), InvalidTable::Unsupported { .. }));
+}
+
+#[tokio::test]
+async fn what_the_table_cannot_hold_is_refused_at_the_append() {
+    let database = FileDatabase::new().await;
+    let acme = tenant("acme");
+    let mut connection = database.connection().await;
+    let writer = database.writer();
+    let nul = NewMessage::new(acme.clone(), "kind", "sub\0ject", "x");
+    let error = writer.append_all(&mut connection, &[message(&acme, 0), nul]).await.expect_err("a NUL");
+    assert!(matches!(error, AppendError::Invalid { index: 1, reason: InvalidMessage::Nul { .. } }), "{error}");
+    let none = OutboxTable::default().with_columns(Columns { headers: None, ..Columns::default() });
+    let with_header = message(&acme, 0).with_header("a", "b");
+    let error = SqliteTable::new(none).expect("a table").append(&mut connection, &with_header).await;
+    let reason = error.expect_err("no column for headers");
+    assert!(matches!(reason, AppendError::Invalid { reason: InvalidMessage::NoHeadersColumn { .. }, .. }));
+    assert!(claim(&database.store(), &acme).await.messages.is_empty(), "none of them was written");
+}
+
+#[tokio::test]
+async fn thousands_of_messages_at_once_get_ids_in_their_order() {
+    let database = FileDatabase::new().await;
+    let acme = tenant("acme");
+    let written = database.commit(&acme, 2_000).await;
+    assert!(written.len() == 2_000 && written.is_sorted_by(|a, b| a < b));
+    let limit = NonZeroU32::new(2_000).expect("a limit");
+    let pending = database.store().pending(&acme, limit).await.expect("pending");
+    assert!(pending.iter().enumerate().all(|(n, row)| row.subject_id == format!("order-{n}")));
+    assert!(database.writer().append_all(&mut database.connection().await, &[]).await.expect("none").is_empty());
+}
+
+#[tokio::test]
+async fn a_text_payload_column_keeps_text() {
+    let database = FileDatabase::with_table(OutboxTable::default().with_payload_type(PayloadType::Text)).await;
+    let acme = tenant("acme");
+    database.commit(&acme, 1).await;
+    let claimed = claim(&database.store(), &acme).await;
+    let payload = claimed.messages[0].payload.as_ref().expect("a payload");
+    assert_eq!(payload.as_str(), Ok("payload 0"));
+}
+
+#[tokio::test]
+async fn a_missing_table_is_an_error_that_says_what_to_do() {
+    let database = FileDatabase::new().await;
+    let store = SqliteStore::new(database.pool(1), OutboxTable::new("elsewhere")).expect("a table");
+    let error = try_claim(&store, &tenant("acme")).await.expect_err("no table");
+    assert_eq!(error.kind(), StoreErrorKind::Permanent);
+    assert!(chain(&error).contains("create or migrate") && chain(&error).contains("elsewhere"), "{error}");
+    assert!(errors(&store).await.contains("there is no table main.elsewhere"));
+}
+
+/// SQLite takes a quoted name that is no column for a text: it must not come to an empty outbox.
+#[tokio::test]
+async fn each_missing_column_is_an_error_in_every_operation() {
+    let columns = Columns::default();
+    for (part, column) in columns.named().filter(|(part, _)| *part != "id") {
+        let database = FileDatabase::new().await;
+        let acme = tenant("acme");
+        database.commit(&acme, 1).await;
+        execute(&database, "DROP INDEX outbox_message_pending").await;
+        execute(&database, &format!("ALTER TABLE outbox_message DROP COLUMN {column}")).await;
+        let store = database.store();
+        let error = try_claim(&store, &acme).await.expect_err(part);
+        assert_eq!(error.kind(), StoreErrorKind::Permanent, "{part}");
+        let pending = store.pending(&acme, NonZeroU32::MIN).await;
+        assert!(chain(&pending.expect_err(part)).contains(column), "{part}");
+        if ["tenant_id", "occurred_at", "published_at"].contains(&part) {
+            store.probe(&ProbeRequest::new(Tenants::Discovered)).await.expect_err(part);
+        }
+        assert!(errors(&store).await.contains(&format!("the column {column:?} ({part}) is missing")));
+        let appended = database.writer().append(&mut database.connection().await, &message(&acme, 1)).await;
+        assert_eq!(appended.is_err(), part != "published_at", "{part}");
+    }
+}
+
+/// A table that somebody made without our types, with rows that cannot be.
+const LOOSE: &str = "DROP TABLE outbox_message; CREATE TABLE outbox_message (id INTEGER PRIMARY KEY, tenant_id, \
+     kind, subject_id, payload, headers, occurred_at, published_at)";
+
+#[tokio::test]
+async fn each_hostile_row_stops_its_own_tenant_and_is_named() {
+    let hostile = [
+        ("NULL, 's', 'p', NULL, 0", "kind is null"),
+        ("1, 's', 'p', NULL, 0", "kind is of type integer"),
+        ("x'ff', 's', 'p', NULL, 0", "kind is of type blob"),
+        ("CAST(x'ff' AS TEXT), 's', 'p', NULL, 0", "kind is not a text"),
+        ("'k', NULL, 'p', NULL, 0", "subject_id is null"),
+        ("'k', 's', 1.5, NULL, 0", "payload is of type real"),
+        ("'k', 's', 'p', '[]', 0", "headers is an array"),
+        ("'k', 's', 'p', x'7b7d', 0", "headers is of type blob"),
+        ("'k', 's', 'p', NULL, 'now'", "occurred_at is of type text"),
+        ("'k', 's', 'p', NULL, NULL", "occurred_at is null"),
+        ("'k', 's', 'p', NULL, 9e999", "occurred_at is of type real"),
+    ];
+    let database = FileDatabase::new().await;
+    execute(&database, LOOSE).await;
+    // Tenants that nobody can ask for must not hide the others from the probe.
+    for nobody in ["NULL", "''", "7", "x'00'", "CAST(x'ff' AS TEXT)"] {
+        execute(&database, &format!("INSERT INTO outbox_message VALUES (NULL, {nobody}, 'k', 's', NULL, NULL, 0, NULL)"))
+            .await;
+    }
+    for (n, (row, _)) in hostile.iter().enumerate() {
+        let id = 100 + n;
+        execute(&database, &format!("INSERT INTO outbox_message VALUES ({id}, 'hostile-{n}', {row}, NULL)")).await;
+    }
+    let acme = tenant("acme");
+    execute(&database, "INSERT INTO outbox_message VALUES (1000, 'acme', 'k', 's', NULL, NULL, 0, NULL)").await;
+    let store = database.store();
+    for (n, (_, reason)) in hostile.iter().enumerate() {
+        let error = try_claim(&store, &tenant(&format!("hostile-{n}"))).await.expect_err(reason);
+        assert_eq!(error.kind(), StoreErrorKind::Permanent);
+        assert!(chain(&error).contains(&format!("row {} ", 100 + n)) && chain(&error).contains(reason), "{error}");
+    }
+    let found = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.expect("a probe");
+    assert_eq!(found.len(), hostile.len() + 1, "every tenant that there is: {found:?}");
+    for oldest in &found {
+        let unreadable = (108..=110).contains(&oldest.id.get());
+        assert_eq!(oldest.time.is_none(), unreadable, "{oldest:?}");
+    }
+    let claimed = claim(&store, &acme).await;
+    assert_eq!(ids(&claimed), [MessageId::new(1000)]);
+    claimed.claim.settle(Settlement::published([MessageId::new(1000)])).await.expect("settled");
+}
+
+#[tokio::test]
+async fn a_check_finds_what_does_not_suit() {
+    let database = FileDatabase::new().await;
+    assert_eq!(database.store().check().await.expect("a check"), []);
+    execute(&database, LOOSE).await;
+    let loose = errors(&database.store()).await;
+    assert!(loose.contains("no AUTOINCREMENT") && loose.contains("has to be TEXT"), "{loose}");
+    execute(&database, "CREATE INDEX i ON outbox_message (tenant_id COLLATE NOCASE, id) WHERE published_at IS NULL")
+        .await;
+    assert!(errors(&database.store()).await.contains("not compared by bytes"));
+
+    let plain = FileDatabase::new().await;
+    execute(&plain, "DROP INDEX outbox_message_pending; PRAGMA journal_mode = DELETE").await;
+    let options = SqliteConnectOptions::new().filename(plain.path()).busy_timeout(std::time::Duration::ZERO);
+    let pool = SqlitePoolOptions::new().connect_lazy_with(options);
+    let store = SqliteStore::new(pool, plain.table.clone()).expect("a table");
+    let findings = store.check().await.expect("a check");
+    let warnings: Vec<_> = findings.iter().map(ToString::to_string).collect();
+    for expected in ["there is no index", "journal mode is delete", "busy timeout is 0"] {
+        assert!(warnings.iter().any(|warning| warning.contains(expected)), "{expected}: {warnings:?}");
+    }
+    assert!(findings.iter().all(|finding| finding.severity == Severity::Warning));
+}
+
+/// A store that cannot mark must not hand anything out, however it comes to be read-only.
+#[tokio::test]
+async fn a_read_only_database_fails_the_claim() {
+    let database = FileDatabase::new().await;
+    let acme = tenant("acme");
+    database.commit(&acme, 1).await;
+    let read_only = database.options().read_only(true).create_if_missing(false);
+    let pragma = database.options().pragma("query_only", "1");
+    for options in [read_only, pragma] {
+        let pool = SqlitePoolOptions::new().connect_lazy_with(options);
+        let store = SqliteStore::new(pool, database.table.clone()).expect("a table");
+        for _ in 0..2 {
+            let error = try_claim(&store, &acme).await.expect_err("nothing could be marked");
+            assert_eq!(error.kind(), StoreErrorKind::Permanent);
+            assert!(chain(&error).contains("could be marked"), "{}", chain(&error));
+        }
+        assert!(!errors(&store).await.is_empty());
+        assert_eq!(store.pending(&acme, NonZeroU32::MIN).await.expect("reading works").len(), 1);
+    }
+    claim(&database.store(), &acme).await;
+}
+
+/// The proof that the database takes writes does not wait for a writer: a claim never waits.
+#[tokio::test]
+async fn the_first_claim_does_not_wait_for_a_writer() {
+    let database = FileDatabase::new().await;
+    let acme = tenant("acme");
+    let written = database.commit(&acme, 1).await;
+    let mut writer = database.connection().await;
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut writer).await.expect("a write transaction");
+    let pool = SqlitePoolOptions::new()
+        .connect_lazy_with(database.options().busy_timeout(std::time::Duration::from_secs(60)));
+    let store = SqliteStore::new(pool, database.table.clone()).expect("a table");
+    let limit = std::time::Duration::from_secs(5);
+    let claimed = tokio::time::timeout(limit, claim(&store, &acme)).await.expect("it does not wait");
+    assert_eq!(ids(&claimed), written);
+}
+
+fn memory(options: SqliteConnectOptions, connections: u32) -> SqlitePool {
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .min_connections(1)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .connect_lazy_with(options)
+}
+
+async fn with_table(pool: &SqlitePool) -> SqliteStore {
+    create(&mut *pool.acquire().await.expect("a connection"), &OutboxTable::default()).await;
+    SqliteStore::new(pool.clone(), OutboxTable::default()).expect("a table")
+}
+
+#[tokio::test]
+async fn a_private_database_in_memory_needs_a_pool_of_one() {
+    let acme = tenant("acme");
+    let private = || SqliteConnectOptions::new().filename(":memory:");
+    let many = SqliteStore::new(memory(private(), 2), OutboxTable::default()).expect("a table");
+    let error = try_claim(&many, &acme).await.expect_err("each connection has its own");
+    assert!(chain(&error).contains("max_connections(1)"), "{}", chain(&error));
+    assert!(errors(&many).await.contains("max_connections(1)"));
+
+    let pool = memory(private(), 1);
+    let store = with_table(&pool).await;
+    let again = SqliteStore::new(pool.clone(), OutboxTable::default()).expect("a table");
+    let elsewhere = with_table(&memory(private(), 1)).await;
+    let held = claim(&store, &acme).await;
+    assert!(try_claim(&again, &acme).await.expect("a claim").is_none(), "the same database");
+    claim(&elsewhere, &acme).await;
+    drop(held);
+    claim(&again, &acme).await;
+    assert_eq!(again.check().await.expect("a check"), []);
+    let short_lived = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(private());
+    let store = with_table(&short_lived).await;
+    assert!(errors(&store).await.contains("closes that after a while"));
+}
+
+#[tokio::test]
+async fn a_shared_database_in_memory_is_one_by_its_name() {
+    let acme = tenant("acme");
+    let shared = |name: &str| SqliteConnectOptions::new().filename(name).in_memory(true).shared_cache(true);
+    let memdb = |name: &str| SqliteConnectOptions::new().filename(name).vfs("memdb");
+    let uri = "file:bad-input-3?mode=memory&cache=shared";
+    let pairs = [
+        (shared("bad-input-1"), shared("bad-input-2")),
+        (memdb("/bad-input-1"), memdb("/bad-input-2")),
+        (SqliteConnectOptions::new().filename(uri), shared("bad-input-4")),
+    ];
+    for (options, other) in pairs {
+        let (pool, beside) = (memory(options.clone(), 2), memory(options, 2));
+        let (store, other) = (with_table(&pool).await, with_table(&memory(other, 2)).await);
+        let beside = SqliteStore::new(beside, OutboxTable::default()).expect("a table");
+        let held = claim(&store, &acme).await;
+        assert!(try_claim(&beside, &acme).await.expect("a claim").is_none(), "the same database");
+        claim(&other, &acme).await;
+        drop(held);
+        claim(&beside, &acme).await;
+    }
+}
+
+#[tokio::test]
+async fn the_migration_is_the_table_and_runs_with_sqlx() {
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    let options =
+        SqliteConnectOptions::new().filename(directory.path().join("app.db")).create_if_missing(true);
+    let pool = SqlitePoolOptions::new().connect_lazy_with(options);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/sqlite");
+    let migrator = sqlx::migrate::Migrator::new(path).await.expect("migrations");
+    migrator.run(&pool).await.expect("migrated");
+    migrator.run(&pool).await.expect("nothing to do");
+    let ddl = SqliteTable::new(OutboxTable::default()).expect("a table").ddl();
+    assert!(migrator.iter().any(|migration| migration.sql.as_str() == ddl), "the file is the DDL");
+    let store = SqliteStore::new(pool, OutboxTable::default()).expect("a table");
+    assert_eq!(errors(&store).await, "");
+}

@@ -1,0 +1,235 @@
+//! The SQLite store keeps every law, on a database in a file and on one in memory.
+//!
+//! Not checked: two writes open at once, which SQLite does not have, and sessions that an operator ends:
+//! a claim has none. A killed process is in `sqlite_processes.rs`, a lost lock in `sqlite_lock_file.rs`.
+
+#![cfg(feature = "sqlite")]
+
+mod sqlite_support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use outbox_core::{MessageId, NewMessage, TenantId};
+use outbox_sql::file_lock::FileLock;
+use outbox_sqlx::OutboxTable;
+use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
+use outbox_testkit::{Capability, Harness, Leftovers, OpenWrite, Unsupported, conformance};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
+use tempfile::TempDir;
+
+use crate::sqlite_support::{create, lock_files};
+
+const CANNOT: &[Capability] = &[Capability::KillSessions, Capability::OverlappingWrites];
+
+/// A table of a database that lives as long as the harness and those that share it.
+struct Sqlite {
+    options: SqliteConnectOptions,
+    table: OutboxTable,
+    read_only: AtomicBool,
+    /// Where the lock files are, if it is a file.
+    directory: Option<Arc<TempDir>>,
+    /// Keeps a database in memory alive.
+    keep: SqlitePool,
+}
+
+impl Sqlite {
+    async fn new(options: SqliteConnectOptions, directory: Option<Arc<TempDir>>, table: OutboxTable) -> Self {
+        let keep =
+            SqlitePoolOptions::new().min_connections(1).max_connections(1).connect_lazy_with(options.clone());
+        let mut connection = keep.acquire().await.expect("the database opens");
+        create(&mut connection, &table).await;
+        Self { options, table, read_only: AtomicBool::new(false), directory, keep }
+    }
+
+    async fn file() -> Self {
+        let directory = tempfile::tempdir().expect("a directory for the test");
+        let options = SqliteConnectOptions::new()
+            .filename(directory.path().join("app.db"))
+            .create_if_missing(true)
+            .journal_mode(sqlx::sqlite::SqliteJournalMode::Wal);
+        Self::new(options, Some(Arc::new(directory)), OutboxTable::default()).await
+    }
+
+    /// In memory, shared by name between the connections of this process.
+    async fn memory() -> Self {
+        let options = "sqlite::memory:".parse().expect("a URL that sqlx knows");
+        Self::new(options, None, OutboxTable::default()).await
+    }
+
+    fn store(&self) -> SqliteStore {
+        let read_only = self.read_only.load(Ordering::Relaxed);
+        let options = self.options.clone().pragma("query_only", if read_only { "1" } else { "0" });
+        let pool = SqlitePoolOptions::new().max_connections(3).connect_lazy_with(options);
+        SqliteStore::new(pool, self.table.clone()).expect("a valid table")
+    }
+
+    fn writer(&self) -> SqliteTable {
+        SqliteTable::new(self.table.clone()).expect("a valid table")
+    }
+
+    async fn connection(&self) -> SqliteConnection {
+        self.options.connect().await.expect("the database opens")
+    }
+
+    async fn write(&self, rows: &[NewMessage]) -> OpenWrite {
+        if self.directory.is_none() {
+            return self.write_later(rows).await;
+        }
+        let mut connection = self.connection().await;
+        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut connection).await.expect("a transaction");
+        let ids = self.writer().append_all(&mut connection, rows).await.expect("appended");
+        let open = Open(Some(connection));
+        OpenWrite::new(ids, open.commit())
+    }
+
+    /// In memory, SQLite lets nobody read a table while a write of it is open, and a law that looks at that
+    /// moment would wait. So this draws the ids and rolls back, and commits the same rows again later: nobody
+    /// can tell, since no other write comes between.
+    async fn write_later(&self, rows: &[NewMessage]) -> OpenWrite {
+        let (writer, rows) = (self.writer(), rows.to_vec());
+        let mut connection = self.connection().await;
+        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut connection).await.expect("a transaction");
+        let ids = writer.append_all(&mut connection, &rows).await.expect("appended");
+        sqlx::raw_sql("ROLLBACK").execute(&mut connection).await.expect("rolled back");
+        OpenWrite::new(ids.clone(), async move {
+            let again = writer.append_all(&mut connection, &rows).await.expect("appended");
+            assert_eq!(again, ids, "another write came between");
+            connection.close().await.expect("closed");
+        })
+    }
+
+    async fn execute(&self, statement: String) {
+        let mut connection = self.connection().await;
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("executed");
+        connection.close().await.expect("closed");
+    }
+
+    fn name(&self) -> String {
+        self.table.quoted(outbox_sql::Dialect::Sqlite)
+    }
+
+    async fn write_hostile(&self, tenant: &TenantId) -> MessageId {
+        let statement = format!(
+            "INSERT INTO {} (tenant_id, kind, subject_id, headers) VALUES (?1, 'k', 's', '[1]') RETURNING id",
+            self.name()
+        );
+        let mut connection = self.connection().await;
+        let query = sqlx::query_scalar(AssertSqlSafe(statement)).bind(tenant.as_str().to_owned());
+        let id = query.fetch_one(&mut connection).await.expect("written");
+        connection.close().await.expect("closed");
+        MessageId::new(id)
+    }
+
+    async fn skip_ids(&self, next: MessageId) {
+        let name = self.table.name().replace('\'', "''");
+        let seq = next.get() - 1;
+        self.execute(format!(
+            "INSERT INTO sqlite_sequence (name, seq) SELECT '{name}', 0 \
+             WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = '{name}'); \
+             UPDATE sqlite_sequence SET seq = {seq} WHERE name = '{name}'"
+        ))
+        .await;
+    }
+
+    async fn another_table(&self) -> Self {
+        let table = OutboxTable::new(format!("{}_too", self.table.name()));
+        Self::new(self.options.clone(), self.directory.clone(), table).await
+    }
+
+    /// Locks that are held, and a write transaction that is open.
+    async fn leftovers(&self) -> Leftovers {
+        let files = self.directory.iter().flat_map(|directory| lock_files(directory.path()));
+        let held = files.filter(|path| FileLock::try_lock(path).expect("a lock file").is_none()).count();
+        let options = self.options.clone().busy_timeout(std::time::Duration::ZERO);
+        let mut connection = options.connect().await.expect("the database opens");
+        let open = sqlx::raw_sql("BEGIN IMMEDIATE; ROLLBACK").execute(&mut connection).await.is_err();
+        connection.close().await.expect("closed");
+        Leftovers::new(usize::from(open), held, 0)
+    }
+
+    async fn close(self) {
+        self.keep.close().await;
+    }
+}
+
+/// A connection with an open transaction, rolled back with it.
+struct Open(Option<SqliteConnection>);
+
+impl Open {
+    async fn commit(mut self) {
+        if let Some(mut connection) = self.0.take() {
+            sqlx::raw_sql("COMMIT").execute(&mut connection).await.expect("committed");
+            connection.close().await.expect("closed");
+        }
+    }
+}
+
+/// The harness of one kind of database: the same hooks, another place.
+macro_rules! harness {
+    ($name:ident, $open:ident) => {
+        struct $name(Sqlite);
+
+        impl Harness for $name {
+            type Store = SqliteStore;
+            type Write = OpenWrite;
+            const CANNOT: &'static [Capability] = CANNOT;
+
+            async fn open() -> Self {
+                Self(Sqlite::$open().await)
+            }
+
+            async fn connect(&self) -> SqliteStore {
+                self.0.store()
+            }
+
+            async fn write(&self, rows: &[NewMessage]) -> OpenWrite {
+                self.0.write(rows).await
+            }
+
+            async fn close(self) {
+                self.0.close().await;
+            }
+
+            async fn leftovers(&self) -> Result<Leftovers, Unsupported> {
+                Ok(self.0.leftovers().await)
+            }
+
+            async fn write_hostile(&self, tenant: &TenantId) -> Result<MessageId, Unsupported> {
+                Ok(self.0.write_hostile(tenant).await)
+            }
+
+            async fn set_read_only(&self) -> Result<(), Unsupported> {
+                self.0.read_only.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+
+            async fn another_table(&self) -> Result<Self, Unsupported> {
+                Ok(Self(self.0.another_table().await))
+            }
+
+            async fn skip_ids(&self, next: MessageId) -> Result<(), Unsupported> {
+                self.0.skip_ids(next).await;
+                Ok(())
+            }
+
+            async fn delete_published(&self) -> Result<(), Unsupported> {
+                self.0.execute(format!("DELETE FROM {} WHERE published_at IS NOT NULL", self.0.name())).await;
+                Ok(())
+            }
+        }
+    };
+}
+
+mod file {
+    use super::*;
+    harness!(InFile, file);
+    conformance!(InFile);
+}
+
+mod memory {
+    use super::*;
+    harness!(InMemory, memory);
+    conformance!(InMemory);
+}

@@ -1,0 +1,232 @@
+//! Marking: under the lock, retried while a writer is busy, and safe to be dropped.
+
+#![cfg(feature = "sqlite")]
+
+mod sqlite_support;
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use outbox_core::{ClaimOutcome, Settlement, Store as _, StoreErrorKind};
+use outbox_sqlx::sqlite::SqliteStore;
+use sqlx::SqliteConnection;
+
+use crate::sqlite_support::{FileDatabase, chain, claim, claim_freed, ids, request, tenant, try_claim};
+
+async fn begin_write(connection: &mut SqliteConnection) {
+    sqlx::raw_sql("BEGIN IMMEDIATE").execute(connection).await.expect("a write transaction");
+}
+
+async fn commit(connection: &mut SqliteConnection) {
+    sqlx::raw_sql("COMMIT").execute(connection).await.expect("committed");
+}
+
+/// A store that waits for a busy database as long as this before SQLite says so.
+fn patient(database: &FileDatabase, busy: Duration) -> SqliteStore {
+    let options = database.options().busy_timeout(busy);
+    let pool = sqlx::sqlite::SqlitePoolOptions::new().max_connections(2).connect_lazy_with(options);
+    SqliteStore::new(pool, database.table.clone()).expect("a table")
+}
+
+#[tokio::test]
+async fn a_mark_waits_for_a_long_writer_and_keeps_the_tenant_meanwhile() {
+    let database = FileDatabase::new().await;
+    let acme = tenant("acme");
+    let written = database.commit(&acme, 2).await;
+    let (store, other) = (patient(&database, Duration::ZERO), database.store());
+    drop(claim(&other, &acme).await);
+    let claimed = claim(&store, &acme).await;
+    let mut writer = database.connection().await;
+    begin_write(&mut writer).await;
+    let mut settling = pin!(claimed.claim.settle(Settlement::published(written.clone())));
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(150) {
+        let step = tokio::time::timeout(Duration::from_millis(20), &mut settling).await;
+        assert!(step.is_err(), "nothing can be marked while another writes: {step:?}");
+        assert!(try_claim(&other, &acme).await.expect("a claim").is_none(), "the tenant is still held");
+    }
+    commit(&mut writer).await;
+    settling.await.expect("marked, after several attempts");
+    assert!(claim_freed(&other, &acme).await.messages.is_empty());
+}
+
+#[tokio::test]
+async fn a_mark_gives_up_when_its_time_is_over_and_frees_the_tenant() {
+    let database = FileDatabase::new().await;
+    let acme = tenant("acme");
+    let written = database.commit(&acme, 2).await;
+    let (store, other) = (patient(&database, Duration::from_millis(10)), database.store());
+    drop(claim(&other, &acme).await);
+    let request = request(&acme, 10).with_timeout(Duration::from_millis(100));
+    let Ok(ClaimOutcome::Claimed(claimed)) = store.claim(&request).await else { panic!("it is free") };
+    let mut writer = database.connection().await;
+    begin_write(&mut writer).await;
+    let outcome = claimed.claim.settle(Settlement::published(written.clone())).await;
+    let error = outcome.expect_err("another writes all the time");
+    assert_eq!(error.kind(), StoreErrorKind::Transient, "{}", chain(&error));
+    let again = claim_freed(&other, &acme).await;
+    assert_eq!(ids(&again), written);
+    commit(&mut writer).await;
+    again.claim.settle(Settlement::published(written)).await.expect("marked by the next holder");
+    assert_eq!(database.marked().await, 2);
+}
+
+/// The driver's thread waits for a writer inside the `UPDATE`. Whoever drops the settlement's future does not
+/// stop it: if the tenant were free before, its rows would be marked behind the next holder's back.
+async fn drop_a_settlement_that_is_marking(database: &FileDatabase) {
+    let acme = tenant("acme");
+    let written = database.commit(&acme, 2).await;
+    let (store, other) = (patient(database, Duration::from_secs(20)), database.store());
+    drop(claim(&other, &acme).await);
+    let claimed = claim(&store, &acme).await;
+    let mut writer = database.connection().await;
+    begin_write(&mut writer).await;
+    {
+        let mut settling = pin!(claimed.claim.settle(Settlement::published(written)));
+        let step = tokio::time::timeout(Duration::from_millis(100), &mut settling).await;
+        assert!(step.is_err(), "the driver waits for the writer");
+    }
+    for _ in 0..20 {
+        assert!(try_claim(&other, &acme).await.expect("a claim").is_none(), "freed while it may still mark");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    commit(&mut writer).await;
+    let again = claim_freed(&other, &acme).await;
+    let (handed_out, marked) = (again.messages.len(), database.marked().await);
+    assert_eq!(marked + i64::try_from(handed_out).expect("few"), 2, "marked before the tenant was free");
+    // The driver was in its statement: it marked.
+    assert_eq!(marked, 2);
+}
+
+#[tokio::test]
+async fn a_dropped_settlement_keeps_the_tenant_until_the_driver_is_through() {
+    drop_a_settlement_that_is_marking(&FileDatabase::new().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_settlement_keeps_the_tenant_on_a_runtime_of_threads_too() {
+    drop_a_settlement_that_is_marking(&FileDatabase::new().await).await;
+}
+
+/// A runtime that is shut down drops its tasks in the middle; the process goes on.
+#[test]
+fn a_runtime_that_ends_during_a_settlement_does_not_free_the_tenant_either() {
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let (first, second) = (runtime().expect("a runtime"), runtime().expect("a runtime"));
+    let acme = tenant("acme");
+    let (database, written, mut writer) = second.block_on(async {
+        let database = FileDatabase::new().await;
+        let written = database.commit(&acme, 2).await;
+        drop(claim(&database.store(), &acme).await);
+        let writer = database.connection().await;
+        (database, written, writer)
+    });
+    let (begun, begins) = std::sync::mpsc::channel();
+    let store = first.block_on(async { patient(&database, Duration::from_secs(20)) });
+    let claimed = first.block_on(claim(&store, &acme));
+    second.block_on(begin_write(&mut writer));
+    first.spawn(async move {
+        let mut settling = pin!(claimed.claim.settle(Settlement::published(written)));
+        let _ = tokio::time::timeout(Duration::from_millis(100), &mut settling).await;
+        begun.send(()).expect("somebody waits");
+        let _ = settling.await;
+    });
+    begins.recv().expect("it is marking");
+    drop(store);
+    first.shutdown_timeout(Duration::from_millis(50));
+    second.block_on(async {
+        let other = database.store();
+        for _ in 0..20 {
+            assert!(try_claim(&other, &acme).await.expect("a claim").is_none(), "it may still mark");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        commit(&mut writer).await;
+        assert!(claim_freed(&other, &acme).await.messages.is_empty());
+        assert_eq!(database.marked().await, 2);
+    });
+}
+
+#[tokio::test]
+async fn fewer_rows_marked_than_given_is_an_error_that_says_so() {
+    let database = FileDatabase::new().await;
+    let acme = tenant("acme");
+    let written = database.commit(&acme, 3).await;
+    let store = database.store();
+    let claimed = claim(&store, &acme).await;
+    let mut stranger = database.connection().await;
+    sqlx::raw_sql(
+        "UPDATE outbox_message SET published_at = 1 WHERE id = (SELECT min(id) FROM outbox_message)",
+    )
+    .execute(&mut stranger)
+    .await
+    .expect("somebody marks without holding the tenant");
+    let error = claimed.claim.settle(Settlement::published(written)).await.expect_err("not all were marked");
+    assert_eq!(error.kind(), StoreErrorKind::Permanent);
+    assert!(error.message().contains("2 of 3 messages were marked"), "{error}");
+    assert!(claim_freed(&store, &acme).await.messages.is_empty());
+}
+
+/// The application's writes go on while the relay publishes: no transaction is open.
+#[tokio::test]
+async fn the_application_writes_while_a_tenant_is_held() {
+    let database = FileDatabase::new().await;
+    let acme = tenant("acme");
+    let written = database.commit(&acme, 1).await;
+    let store = database.store();
+    let claimed = claim(&store, &acme).await;
+    let options = database.options().busy_timeout(Duration::ZERO);
+    let mut writer = sqlx::ConnectOptions::connect(&options).await.expect("opens");
+    let table = database.writer();
+    let more = crate::sqlite_support::message(&acme, 9);
+    table.append(&mut writer, &more).await.expect("written at once, without waiting");
+    claimed.claim.settle(Settlement::published(written)).await.expect("marked");
+}
+
+/// Futures dropped at random awaits on a pool of one: what the application writes next on it is really there.
+#[tokio::test]
+async fn cancelled_futures_do_not_poison_a_pool_of_one() {
+    let database = FileDatabase::new().await;
+    let (acme, globex) = (tenant("acme"), tenant("globex"));
+    let pool = database.pool(1);
+    let store = SqliteStore::new(pool.clone(), database.table.clone()).expect("a table");
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut there = 0;
+    for round in 0..300 {
+        database.commit(&acme, 1).await;
+        let polls = random.usize(0..12);
+        let whole = async {
+            let Ok(ClaimOutcome::Claimed(mut claimed)) = store.claim(&request(&acme, 5)).await else {
+                return;
+            };
+            let published = ids(&claimed);
+            let _ = claimed.claim.verify().await;
+            let _ = claimed.claim.settle(Settlement::published(published)).await;
+        };
+        polled(polls, whole).await;
+        let mut connection = pool.acquire().await.expect("the pool has its connection");
+        let message = crate::sqlite_support::message(&globex, round);
+        database.writer().append(&mut connection, &message).await.expect("the application's write");
+        drop(connection);
+        there += 1;
+        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM outbox_message WHERE tenant_id = 'globex'")
+            .fetch_one(&mut database.connection().await)
+            .await
+            .expect("counted by somebody else");
+        assert_eq!(count, there, "the write of round {round} said OK and is not there");
+        assert_eq!(pool.size(), 1);
+    }
+    claim_freed(&store, &acme).await;
+}
+
+/// Polls a future so many times, then drops it.
+async fn polled(polls: usize, future: impl Future<Output = ()>) {
+    let mut future = pin!(future);
+    let mut polled = 0;
+    poll_fn(|context| {
+        polled += 1;
+        if polled > polls { Poll::Ready(()) } else { future.as_mut().poll(context) }
+    })
+    .await;
+}

@@ -1,0 +1,157 @@
+//! What the tests of the SQLite store share: databases that go with the test, rows and claims.
+
+// Each test binary uses its part of it.
+#![allow(dead_code)]
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, Store, StoreError, TenantId};
+use outbox_sqlx::OutboxTable;
+use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+use tempfile::TempDir;
+
+/// A database in a file, in a directory of its own, with an empty outbox table.
+#[derive(Debug)]
+pub(crate) struct FileDatabase {
+    pub(crate) directory: TempDir,
+    pub(crate) table: OutboxTable,
+}
+
+impl FileDatabase {
+    pub(crate) async fn new() -> Self {
+        Self::with_table(OutboxTable::default()).await
+    }
+
+    pub(crate) async fn with_table(table: OutboxTable) -> Self {
+        let directory = tempfile::tempdir().expect("a directory for the test");
+        let database = Self { directory, table };
+        let mut connection = database.connection().await;
+        create(&mut connection, &database.table).await;
+        connection.close().await.expect("closed");
+        database
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().join("app.db")
+    }
+
+    pub(crate) fn options(&self) -> SqliteConnectOptions {
+        SqliteConnectOptions::new()
+            .filename(self.path())
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .busy_timeout(Duration::from_millis(500))
+    }
+
+    pub(crate) async fn connection(&self) -> SqliteConnection {
+        use sqlx::ConnectOptions as _;
+        self.options().connect().await.expect("the database opens")
+    }
+
+    /// A pool of so many connections.
+    pub(crate) fn pool(&self, connections: u32) -> SqlitePool {
+        SqlitePoolOptions::new().max_connections(connections).connect_lazy_with(self.options())
+    }
+
+    /// A store of its own, as another process has it.
+    pub(crate) fn store(&self) -> SqliteStore {
+        SqliteStore::new(self.pool(3), self.table.clone()).expect("a valid table")
+    }
+
+    pub(crate) fn writer(&self) -> SqliteTable {
+        SqliteTable::new(self.table.clone()).expect("a valid table")
+    }
+
+    /// Commits so many messages of a tenant.
+    pub(crate) async fn commit(&self, tenant: &TenantId, count: usize) -> Vec<MessageId> {
+        let mut connection = self.connection().await;
+        let messages: Vec<_> = (0..count).map(|number| message(tenant, number)).collect();
+        let ids = self.writer().append_all(&mut connection, &messages).await.expect("appended");
+        connection.close().await.expect("closed");
+        ids
+    }
+
+    /// How many messages are marked.
+    pub(crate) async fn marked(&self) -> i64 {
+        let mut connection = self.connection().await;
+        let statement = format!(
+            "SELECT count(*) FROM {} WHERE published_at IS NOT NULL",
+            self.table.quoted(outbox_sql::Dialect::Sqlite)
+        );
+        sqlx::query_scalar(AssertSqlSafe(statement)).fetch_one(&mut connection).await.expect("counted")
+    }
+
+    /// The lock files that there are.
+    pub(crate) fn lock_files(&self) -> Vec<PathBuf> {
+        lock_files(self.directory.path())
+    }
+}
+
+pub(crate) fn lock_files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).expect("the directory can be read");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "lock")).collect()
+}
+
+/// Makes the table, without what SQLite would refuse to hostile rows.
+pub(crate) async fn create(connection: &mut SqliteConnection, table: &OutboxTable) {
+    let ddl = SqliteTable::new(table.clone()).expect("a valid table").ddl();
+    sqlx::raw_sql(AssertSqlSafe(ddl)).execute(connection).await.expect("the table is made");
+}
+
+pub(crate) fn tenant(id: &str) -> TenantId {
+    TenantId::new(id).expect("a tenant id")
+}
+
+pub(crate) fn message(tenant: &TenantId, number: usize) -> NewMessage {
+    NewMessage::new(tenant.clone(), "order.placed", format!("order-{number}"), format!("payload {number}"))
+}
+
+pub(crate) fn request(tenant: &TenantId, limit: u32) -> ClaimRequest {
+    ClaimRequest::new(tenant.clone(), NonZeroU32::new(limit).expect("a limit"))
+}
+
+/// Claims a tenant; `None` if it is held.
+pub(crate) async fn try_claim(store: &SqliteStore, tenant: &TenantId) -> Result<Option<Claimed>, StoreError> {
+    match store.claim(&request(tenant, 100)).await? {
+        ClaimOutcome::Claimed(claimed) => Ok(Some(claimed)),
+        _ => Ok(None),
+    }
+}
+
+/// Claims a tenant that is free.
+pub(crate) async fn claim(store: &SqliteStore, tenant: &TenantId) -> Claimed {
+    try_claim(store, tenant).await.expect("a claim").expect("the tenant is free")
+}
+
+/// Claims a tenant as soon as whoever abandoned it has given it back.
+pub(crate) async fn claim_freed(store: &SqliteStore, tenant: &TenantId) -> Claimed {
+    let look = async {
+        loop {
+            if let Some(claimed) = try_claim(store, tenant).await.expect("a claim") {
+                return claimed;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), look).await.expect("the tenant becomes free")
+}
+
+pub(crate) fn ids(claimed: &Claimed) -> Vec<MessageId> {
+    claimed.messages.iter().map(|message| message.id).collect()
+}
+
+/// An error with what it came from.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        line = format!("{line}: {error}");
+        source = error.source();
+    }
+    line
+}
