@@ -1,0 +1,141 @@
+//! A database of its own for each test, on the server that `OUTBOX_TEST_POSTGRES_URL` names.
+#![allow(dead_code, unreachable_pub)] // each test binary uses its part
+
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use outbox_core::{ClaimOutcome, Claimed, ClaimRequest, NewMessage, Store, StoreError, TenantId};
+use outbox_sqlx::OutboxTable;
+use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
+
+/// The application name of the stores' sessions.
+pub const STORE: &str = "outbox_store";
+
+/// A role that is no superuser, so that privileges and row security hold for it.
+pub const ROLE: &str = "outbox_test_app";
+
+fn server() -> PgConnectOptions {
+    let url = std::env::var("OUTBOX_TEST_POSTGRES_URL").unwrap_or_else(|_| {
+        panic!("OUTBOX_TEST_POSTGRES_URL is not set: run `cargo xtask test`, which starts a server")
+    });
+    PgConnectOptions::from_str(&url).unwrap()
+}
+
+/// A fresh database.
+#[derive(Debug, Clone)]
+pub struct Database {
+    pub name: String,
+    pub options: PgConnectOptions,
+    /// A superuser's pool on it.
+    pub admin: PgPool,
+}
+
+impl Database {
+    pub async fn create() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("outbox_test_{}_{now}_{count}", std::process::id());
+        let mut server = PgConnection::connect_with(&server()).await.unwrap();
+        // Nobody is ever connected to template0, so that creating databases side by side never fails.
+        sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name} TEMPLATE template0")))
+            .execute(&mut server)
+            .await
+            .unwrap();
+        let role = format!(
+            "DO $$ BEGIN CREATE ROLE {ROLE}; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$"
+        );
+        sqlx::raw_sql(AssertSqlSafe(role)).execute(&mut server).await.unwrap();
+        server.close().await.unwrap();
+        let options = self::server().database(&name);
+        let admin = PgPoolOptions::new().max_connections(4).connect_lazy_with(options.clone());
+        Self { name, options, admin }
+    }
+
+    /// A pool of at most `size` connections, of the unprivileged role.
+    pub fn pool(&self, application: &str, size: u32) -> PgPool {
+        let options = self.options.clone().application_name(application).options([("role", ROLE)]);
+        PgPoolOptions::new().max_connections(size).connect_lazy_with(options)
+    }
+
+    /// Runs statements as the superuser.
+    pub async fn run(&self, sql: impl Into<String>) {
+        sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(&self.admin).await.unwrap();
+    }
+
+    /// A number, as the superuser sees it.
+    pub async fn number(&self, sql: impl Into<String>) -> i64 {
+        sqlx::query_scalar(AssertSqlSafe(sql.into())).fetch_one(&self.admin).await.unwrap()
+    }
+
+    /// A text, as the superuser sees it.
+    pub async fn text(&self, sql: impl Into<String>) -> String {
+        sqlx::query_scalar(AssertSqlSafe(sql.into())).fetch_one(&self.admin).await.unwrap()
+    }
+
+    /// Makes a table that the unprivileged role may use.
+    pub async fn make(&self, table: &OutboxTable) -> PostgresTable {
+        let table = PostgresTable::new(table.clone()).unwrap();
+        table.create(&mut self.admin.acquire().await.unwrap()).await.unwrap();
+        let name = table.description().quoted(outbox_sql::Dialect::Postgres);
+        self.run(format!("GRANT SELECT, INSERT, UPDATE ON {name} TO {ROLE}")).await;
+        table
+    }
+
+    /// A store with a pool of its own.
+    pub fn store(&self, table: &OutboxTable) -> PostgresStore {
+        PostgresStore::new(self.pool(STORE, 4), table.clone()).unwrap()
+    }
+
+    /// Appends messages in a transaction of their own, and answers their ids.
+    pub async fn append(&self, table: &PostgresTable, messages: &[NewMessage]) -> Vec<i64> {
+        let mut transaction = self.admin.begin().await.unwrap();
+        let ids = table.append_all(&mut transaction, messages).await.unwrap();
+        transaction.commit().await.unwrap();
+        ids.into_iter().map(|id| id.get()).collect()
+    }
+
+    pub async fn drop(self) {
+        self.admin.close().await;
+        let mut server = PgConnection::connect_with(&server()).await.unwrap();
+        let drop = format!("DROP DATABASE {} WITH (FORCE)", self.name);
+        sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut server).await.unwrap();
+    }
+}
+
+pub fn tenant(id: &str) -> TenantId {
+    TenantId::new(id).unwrap()
+}
+
+pub fn message(tenant_id: &str, payload: &str) -> NewMessage {
+    NewMessage::new(tenant(tenant_id), "kind", "subject", payload)
+}
+
+pub fn request(tenant_id: &str) -> ClaimRequest {
+    ClaimRequest::new(tenant(tenant_id), 100.try_into().unwrap())
+}
+
+/// A claim that must not be held elsewhere.
+pub async fn claim(store: &PostgresStore, tenant_id: &str) -> Claimed {
+    match store.claim(&request(tenant_id)).await.unwrap() {
+        ClaimOutcome::Claimed(claimed) => claimed,
+        other => panic!("{tenant_id}: {other:?}"),
+    }
+}
+
+pub async fn is_held(store: &PostgresStore, tenant_id: &str) -> bool {
+    matches!(store.claim(&request(tenant_id)).await.unwrap(), ClaimOutcome::Held)
+}
+
+/// The error of a claim that must fail.
+pub async fn refused(store: &PostgresStore, tenant_id: &str) -> StoreError {
+    store.claim(&request(tenant_id)).await.map(|outcome| panic!("{outcome:?}")).unwrap_err()
+}
+
+/// The ids that a claim handed out.
+pub fn ids(claimed: &Claimed) -> Vec<i64> {
+    claimed.messages.iter().map(|message| message.id.get()).collect()
+}
