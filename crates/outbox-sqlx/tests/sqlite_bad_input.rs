@@ -14,7 +14,7 @@ use outbox_sqlx::{AppendError, Columns, InvalidMessage, InvalidTable, OutboxTabl
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Connection};
 
-use crate::sqlite_support::{FileDatabase, chain, claim, create, ids, message, request, tenant, try_claim};
+use crate::sqlite_support::{FileDatabase, chain, claim, create, ids, message, tenant, try_claim};
 
 async fn execute(database: &FileDatabase, statement: &str) {
     let mut connection = database.connection().await;
@@ -30,7 +30,9 @@ async fn errors(store: &SqliteStore) -> String {
 
 #[tokio::test]
 async fn names_with_quotes_capitals_keywords_and_spaces_work() {
-    let columns = Columns { kind: "group".into(), subject_id: "Sub\"ject Id".into(), ..Columns::default() };
+    let mut columns = Columns::default();
+    columns.kind = "group".into();
+    columns.subject_id = "Sub\"ject Id".into();
     for name in ["select", "Out\"box", "it's", "Nach richt", "é\u{301}", "a.b", &"x".repeat(64), "[t]", "`t`"] {
         let table = OutboxTable::new(name).with_columns(columns.clone());
         let database = FileDatabase::with_table(table).await;
@@ -91,7 +93,9 @@ async fn what_the_table_cannot_hold_is_refused_at_the_append() {
     let nul = NewMessage::new(acme.clone(), "kind", "sub\0ject", "x");
     let error = writer.append_all(&mut connection, &[message(&acme, 0), nul]).await.expect_err("a NUL");
     assert!(matches!(error, AppendError::Invalid { index: 1, reason: InvalidMessage::Nul { .. } }), "{error}");
-    let none = OutboxTable::default().with_columns(Columns { headers: None, ..Columns::default() });
+    let mut columns = Columns::default();
+    columns.headers = None;
+    let none = OutboxTable::default().with_columns(columns);
     let with_header = message(&acme, 0).with_header("a", "b");
     let error = SqliteTable::new(none).expect("a table").append(&mut connection, &with_header).await;
     let reason = error.expect_err("no column for headers");

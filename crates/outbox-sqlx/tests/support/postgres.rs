@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outbox_core::{ClaimOutcome, Claimed, ClaimRequest, NewMessage, Store, StoreError, TenantId};
 use outbox_sqlx::OutboxTable;
@@ -98,11 +98,84 @@ impl Database {
         ids.into_iter().map(|id| id.get()).collect()
     }
 
+    /// Waits until a condition holds, as the superuser sees it.
+    pub async fn wait_until(&self, condition: &str) {
+        let waiting = async {
+            while !sqlx::query_scalar::<_, bool>(AssertSqlSafe(condition.to_owned()))
+                .fetch_one(&self.admin)
+                .await
+                .unwrap()
+            {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waiting)
+            .await
+            .unwrap_or_else(|_| panic!("it never came about: {condition}"));
+    }
+
+    /// Waits until no session of this application has a transaction or an advisory lock.
+    pub async fn wait_until_nothing_is_left(&self, application: &str) {
+        self.wait_until(&format!(
+            "SELECT NOT EXISTS (SELECT FROM pg_stat_activity AS session
+                 LEFT JOIN pg_locks AS held ON held.pid = session.pid AND held.locktype = 'advisory'
+                 WHERE session.datname = current_database() AND session.application_name = '{application}'
+                   AND (session.xact_start IS NOT NULL OR held.pid IS NOT NULL))"
+        ))
+        .await;
+    }
+
+    /// Puts a gate into the lock statement of stores with [`gated_options`](Self::gated_options): the function
+    /// that hashes their key waits there while the gate is shut, and before the lock is asked for.
+    pub async fn add_gate(&self) {
+        self.run(
+            "CREATE SCHEMA gate;
+             GRANT USAGE ON SCHEMA gate TO PUBLIC;
+             CREATE FUNCTION gate.hashtext(text) RETURNS int LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+                 PERFORM pg_catalog.pg_advisory_lock_shared(4711);
+                 PERFORM pg_catalog.pg_advisory_unlock_shared(4711);
+                 RETURN pg_catalog.hashtext($1);
+             END $$",
+        )
+        .await;
+    }
+
+    /// How a store connects whose lock statement goes through the gate.
+    pub fn gated_options(&self) -> PgConnectOptions {
+        let options = [("role", ROLE), ("search_path", "gate,pg_catalog")];
+        self.options.clone().application_name(STORE).options(options)
+    }
+
+    /// Shuts the gate until it is opened.
+    pub async fn shut_gate(&self) -> ShutGate {
+        let mut keeper = PgConnection::connect_with(&self.options).await.unwrap();
+        sqlx::raw_sql("SELECT pg_advisory_lock(4711)").execute(&mut keeper).await.unwrap();
+        ShutGate { keeper }
+    }
+
+    /// Waits until somebody stands at the gate.
+    pub async fn wait_until_at_gate(&self) {
+        let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+                           AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
+        self.wait_until(waiting).await;
+    }
+
     pub async fn drop(self) {
         self.admin.close().await;
         let mut server = PgConnection::connect_with(&server()).await.unwrap();
         let drop = format!("DROP DATABASE {} WITH (FORCE)", self.name);
         sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut server).await.unwrap();
+    }
+}
+
+/// The gate, shut.
+pub struct ShutGate {
+    keeper: PgConnection,
+}
+
+impl ShutGate {
+    pub async fn open(self) {
+        self.keeper.close().await.unwrap();
     }
 }
 

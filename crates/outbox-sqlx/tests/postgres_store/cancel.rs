@@ -1,0 +1,140 @@
+//! Futures of the store dropped at every place where they can wait.
+
+use std::future::poll_fn;
+use std::num::NonZeroU32;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use outbox_core::{ProbeRequest, Settlement, Store, StoreErrorKind, Tenants};
+use outbox_sqlx::OutboxTable;
+use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+
+use crate::proxy::Proxy;
+use crate::support::{Database, STORE, claim, ids, message, request, tenant};
+
+async fn operations(store: PostgresStore) {
+    let limit = NonZeroU32::MIN;
+    store.pending(&tenant("acme"), limit).await.unwrap();
+    store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap();
+    let mut claimed = claim(&store, "acme").await;
+    claimed.claim.verify().await.unwrap();
+    let first = ids(&claimed)[0];
+    let settlement = Settlement::published([outbox_core::MessageId::new(first)]);
+    claimed.claim.settle(settlement).await.unwrap();
+}
+
+/// A write of the application on the pool, in no transaction: it must really be there.
+async fn write_is_there(database: &Database, table: &PostgresTable, pool: &PgPool, place: &str) {
+    let mut connection = pool.acquire().await.unwrap();
+    let id = table.append(&mut connection, &message("app", "mine")).await.unwrap();
+    let there = format!("SELECT count(*) FROM outbox_message WHERE id = {id}");
+    assert_eq!(database.number(there).await, 1, "dropped at {place}: the application's next write was lost");
+}
+
+/// Guard: the connection is armed *before* BEGIN is sent, and until the COMMIT was answered. At each statement of
+/// each operation: it was sent, its answer is outstanding, the future is dropped.
+#[tokio::test]
+async fn a_future_dropped_while_an_answer_is_outstanding_leaves_nothing_in_the_pool() {
+    let places =
+        ["LIMIT $2", "WITH RECURSIVE", "BEGIN", "SET LOCAL", "pg_try_advisory", "SELECT batch.*", "SELECT 1", "UPDATE", "COMMIT"];
+    for named in [true, false] {
+        let database = Database::create().await;
+        let table = database.make(&OutboxTable::default()).await;
+        let proxy = Proxy::start(&database.options).await;
+        for place in places {
+            database.append(&table, &[message("acme", "1")]).await;
+            let options = database.pool(STORE, 1).connect_options();
+            let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(proxy.options(&options));
+            let store = PostgresStore::new(pool.clone(), table.description().clone()).unwrap();
+            let store = if named { store } else { store.without_named_statements() };
+            // The connection is made, so that what is held is the answer to the statement.
+            drop(pool.acquire().await.unwrap());
+            proxy.hold_answer_to(place);
+            tokio::select! {
+                () = operations(store) => panic!("{place} was never sent"),
+                () = proxy.holding() => {}
+            }
+            proxy.release();
+            write_is_there(&database, &table, &pool, place).await;
+            database.wait_until_nothing_is_left(STORE).await;
+            assert!(pool.size() <= 1);
+            pool.close().await;
+        }
+        database.drop().await;
+    }
+}
+
+/// Dropped after any number of polls, hundreds of times: no lock, no transaction, and the next write is there.
+#[tokio::test]
+async fn a_future_dropped_after_any_number_of_polls_leaves_nothing_behind() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    let pool = database.pool(STORE, 1);
+    let store = PostgresStore::new(pool.clone(), table.description().clone()).unwrap();
+    database.append(&table, &vec![message("acme", "1"); 600]).await;
+    for round in 0..400 {
+        let mut polls = round % 40;
+        let mut all = pin!(operations(store.clone()));
+        poll_fn(|context| {
+            if polls == 0 {
+                return Poll::Ready(());
+            }
+            polls -= 1;
+            all.as_mut().poll(context)
+        })
+        .await;
+        all.set(operations(store.clone()));
+        if round % 5 == 0 {
+            write_is_there(&database, &table, &pool, &format!("poll {}", round % 40)).await;
+        }
+    }
+    database.wait_until_nothing_is_left(STORE).await;
+    pool.close().await;
+    database.drop().await;
+}
+
+/// An operation that overruns its request's timeout is an error in that time; its connection is closed and
+/// neither given back nor lost.
+#[tokio::test]
+async fn a_mark_that_waits_for_a_locked_table_ends_with_the_timeout() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    let written = database.append(&table, &[message("acme", "1")]).await;
+    let pool = database.pool(STORE, 1);
+    let store = PostgresStore::new(pool.clone(), table.description().clone()).unwrap();
+    let request = request("acme").with_timeout(Duration::from_millis(300));
+    let outbox_core::ClaimOutcome::Claimed(claimed) = store.claim(&request).await.unwrap() else {
+        panic!("held");
+    };
+    let mut locker = database.admin.begin().await.unwrap();
+    // What the claim reads it has read, and what it marks it must wait for.
+    sqlx::raw_sql("LOCK TABLE outbox_message IN SHARE MODE").execute(&mut *locker).await.unwrap();
+    let published = [outbox_core::MessageId::new(written[0])];
+    let error = claimed.claim.settle(Settlement::published(published)).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Transient, "{error}");
+    locker.rollback().await.unwrap();
+    database.wait_until_nothing_is_left(STORE).await;
+    assert_eq!(ids(&claim(&store, "acme").await), written, "nothing is marked");
+    pool.close().await;
+    database.drop().await;
+}
+
+/// A pool without a free connection is an error within the request's timeout.
+#[tokio::test]
+async fn waiting_for_the_pool_ends_with_the_timeout() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    let pool = database.pool(STORE, 1);
+    let store = PostgresStore::new(pool.clone(), table.description().clone()).unwrap();
+    let busy = pool.acquire().await.unwrap();
+    let probe = ProbeRequest::new(Tenants::Discovered).with_timeout(Duration::from_millis(50));
+    let error = store.probe(&probe).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Transient, "{error}");
+    drop(busy);
+    assert!(store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap().is_empty());
+    pool.close().await;
+    database.drop().await;
+}

@@ -1,0 +1,15 @@
+//! What is PostgreSQL's own: the guards of the claim, plans, names, presets and findings.
+#![cfg(feature = "postgres")]
+
+mod append;
+mod bad_input;
+mod cancel;
+mod check;
+mod guards;
+mod names;
+mod plans;
+mod proxy;
+mod reading;
+#[path = "../support/postgres.rs"]
+mod support;
+mod turns;
