@@ -1,0 +1,106 @@
+//! A replica: a process with a relay in it, which reports what it does on its standard output.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use outbox_core::{
+    Accepted, Delivery, Notice, Observation, Observer, Operation, OperationKind, Outcome, PublishError,
+    Publisher, Relay, RelayConfig, async_trait,
+};
+use tokio::io::AsyncReadExt;
+
+use super::control::Control;
+use super::database::{Database, Target};
+use super::journal::{Entry, Journal};
+use super::writer::TENANTS;
+
+/// How long a publisher takes its time when it is told to.
+const SLOW: Duration = Duration::from_millis(250);
+
+/// How a back-off is told; the demo counts those lines.
+pub(super) const BACKS_OFF: &str = "backs off";
+
+/// Relays until the standard input ends: until the demo says so, or is gone.
+pub(super) async fn run(name: &str, folder: &Path, target: &Target) -> Result<()> {
+    let store = Database::open(target).await?.store()?;
+    let publisher =
+        Shipping { name: name.to_owned(), journal: Journal::new(folder), control: Control::new(folder) };
+    let config = RelayConfig::builder().tenants(TENANTS).build()?;
+    let relay = Relay::builder_shared(store, Arc::new(publisher), config).observer(Reporter).build()?;
+    // Nothing is ever written to it; an error is as good as its end.
+    let told_to_stop = async { _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await };
+    Ok(relay.run(told_to_stop).await?)
+}
+
+/// Publishes into the journal.
+#[derive(Debug)]
+struct Shipping {
+    name: String,
+    journal: Journal,
+    control: Control,
+}
+
+#[async_trait]
+impl Publisher for Shipping {
+    async fn publish(&self, delivery: &Delivery<'_>) -> Result<Accepted, PublishError> {
+        let message = delivery.message;
+        if self.control.is_refused(&message.subject_id) {
+            return Err(PublishError::refused(format!("{} is not wanted now", message.subject_id)));
+        }
+        let (journal, entry) = (self.journal.clone(), Entry::new(&self.name, message));
+        tokio::task::spawn_blocking(move || journal.accept(&entry))
+            .await
+            .map_err(|error| PublishError::unavailable("the journal's task died").with_source(error))?
+            .map_err(|error| PublishError::unavailable(format!("the journal: {error:#}")))?;
+        if self.control.is_slow(message.tenant_id.as_str()) {
+            tokio::time::sleep(SLOW).await;
+        }
+        Ok(Accepted)
+    }
+}
+
+/// Tells what is worth telling, a line each.
+#[derive(Debug)]
+struct Reporter;
+
+impl Observer for Reporter {
+    fn start(&self, operation: &Operation<'_>) -> Option<Box<dyn Observation>> {
+        let tenant = operation.labels.tenant?.to_string();
+        match operation.kind {
+            OperationKind::Claim | OperationKind::Settle => Some(Box::new(Step { tenant })),
+            _ => None,
+        }
+    }
+
+    fn notice(&self, notice: &Notice<'_>) {
+        match notice {
+            Notice::BackedOff { tenant, failures, wait, reason, .. } => println!(
+                "{tenant}: {BACKS_OFF} {:.1} s after failure {failures}: {reason}",
+                wait.as_secs_f64()
+            ),
+            Notice::Recovered { tenant } => println!("{tenant}: is well again"),
+            Notice::ProbeFailing { error } => println!("cannot look for messages: {error}"),
+            Notice::Stopped => println!("stopped, holds nothing"),
+            _ => {}
+        }
+    }
+}
+
+struct Step {
+    tenant: String,
+}
+
+impl Observation for Step {
+    fn end(self: Box<Self>, outcome: &Outcome<'_>) {
+        let tenant = self.tenant;
+        match outcome {
+            Outcome::Settled { messages } if *messages > 0 => {
+                println!("{tenant}: published and marked {messages}");
+            }
+            Outcome::Failed(error) => println!("{tenant}: {error}"),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Running other programs.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::Pid;
+
+use crate::interrupt::{self, Ends};
+
+/// The `cargo` that runs us, in the workspace's root.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    // What cargo sets for us is not for the cargo that we run: it would rebuild what asks for it.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name == "CARGO_MANIFEST_DIR") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// The workspace's root.
+pub(crate) fn root() -> &'static std::path::Path {
+    let manifest = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest)
+}
+
+/// Runs a command with our own output, in a process group of its own, and ends it when we are interrupted.
+pub(crate) fn run(command: &mut Command) -> Result<ExitStatus> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    let _ends = Ends::group(Pid::from_child(&child).into());
+    let status = child.wait()?;
+    if interrupt::is_interrupted() {
+        bail!("interrupted");
+    }
+    Ok(status)
+}
+
+/// Runs a command like [`run`], passes its output on, both streams in the order written, and shows each line
+/// to `see`.
+pub(crate) fn run_seen(command: &mut Command, mut see: impl FnMut(&str)) -> Result<ExitStatus> {
+    let (reader, writer) = std::io::pipe()?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
+    let mut child =
+        command.spawn().with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    // The command holds the pipe's writing end too: without this we would wait for ourselves.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let _ends = Ends::group(Pid::from_child(&child).into());
+    let mut lines = BufReader::new(reader);
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        std::io::stdout().lock().write_all(&line)?;
+        see(String::from_utf8_lossy(&line).trim_end());
+        line.clear();
+    }
+    let status = child.wait()?;
+    if interrupt::is_interrupted() {
+        bail!("interrupted");
+    }
+    Ok(status)
+}
+
+/// What a command writes, if it succeeds.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output()?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}

@@ -1,0 +1,80 @@
+//! Every test there is, on servers of our own.
+
+mod report;
+mod tally;
+
+use anyhow::Result;
+use xtask::servers::install::Program;
+use xtask::servers::{Folder, Postgres};
+
+use self::report::Report;
+use self::tally::Tally;
+use crate::{interrupt, process};
+
+/// The server that tests make their databases on.
+const POSTGRES_URL: &str = "OUTBOX_TEST_POSTGRES_URL";
+/// The file in which tests write what they could not check.
+const REPORT: &str = "OUTBOX_TEST_REPORT";
+
+/// Runs every test, with a private PostgreSQL server (or the one that `OUTBOX_TEST_POSTGRES_URL` names, as
+/// its superuser). The last line counts what ran on which database, and what could not be checked.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Options {
+    /// Passed on to `cargo test`: `-p outbox-sqlx`, a test's name, `-- --nocapture`.
+    #[arg(last = true)]
+    cargo: Vec<String>,
+}
+
+/// Runs the tests; answers whether all are well.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    interrupt::listen();
+    // Some tests start servers of their own, whatever server the others use.
+    Program::Postgres.ensure()?;
+    Program::PgBouncer.ensure()?;
+    let folder = Folder::new("test")?;
+    let file = folder.path().join("report");
+    std::fs::write(&file, "")?;
+
+    let mut command = process::cargo(&["test", "--all-features", "--no-fail-fast"]);
+    if !names_packages(&options.cargo) {
+        command.arg("--workspace");
+    }
+    command.args(&options.cargo).env(REPORT, &file);
+    let given = std::env::var(POSTGRES_URL).ok().filter(|url| !url.is_empty());
+    let postgres = if given.is_none() { Some(Postgres::start(&[("max_connections", "500")])?) } else { None };
+    match &postgres {
+        Some(server) => {
+            eprintln!("xtask: a private PostgreSQL server listens on {}", server.address());
+            command.env(POSTGRES_URL, server.url("postgres"));
+        }
+        None => eprintln!("xtask: using the PostgreSQL server of {POSTGRES_URL}"),
+    }
+
+    let mut tally = Tally::default();
+    let status = process::run_seen(&mut command, |line| tally.see(line))?;
+    if !status.success()
+        && let Some(server) = &postgres
+    {
+        eprintln!("xtask: the end of the PostgreSQL server's log:\n{}", server.log_tail());
+    }
+    drop(postgres);
+
+    let report = Report::read(&std::fs::read_to_string(&file)?);
+    for line in report.unchecked() {
+        println!("{line}");
+    }
+    // Without arguments everything runs, so that a database without a test is a mistake of ours.
+    let missing = if options.cargo.is_empty() { tally.databases_without_a_test() } else { Vec::new() };
+    for database in &missing {
+        println!("no test ran on {database}");
+    }
+    println!("{tally}; {report}");
+    Ok(status.success() && missing.is_empty())
+}
+
+fn names_packages(arguments: &[String]) -> bool {
+    arguments
+        .iter()
+        .take_while(|argument| *argument != "--")
+        .any(|argument| argument.starts_with("-p") || argument.starts_with("--package"))
+}
