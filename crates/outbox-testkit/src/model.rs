@@ -41,15 +41,15 @@ impl Step {
     pub fn any() -> impl Strategy<Value = Self> {
         let (tenant, replica, open) = (0..TENANTS, 0..REPLICAS, 0..4_usize);
         prop_oneof![
-            4 => prop::collection::vec(tenant.clone(), 1..5).prop_map(Self::Write),
+            4 => prop::collection::vec(tenant.clone(), 1..9).prop_map(Self::Write),
             4 => open.clone().prop_map(Self::Commit),
             1 => open.clone().prop_map(Self::RollBack),
-            6 => (replica.clone(), tenant.clone(), 1..5_u32).prop_map(|(r, t, limit)| Self::Claim(r, t, limit)),
+            6 => (replica.clone(), tenant.clone(), 1..6_u32).prop_map(|(r, t, limit)| Self::Claim(r, t, limit)),
             1 => open.clone().prop_map(Self::Verify),
-            5 => (open.clone(), 0..16_u32).prop_map(|(claim, mask)| Self::Settle(claim, mask)),
+            5 => (open.clone(), 0..32_u32).prop_map(|(claim, mask)| Self::Settle(claim, mask)),
             1 => open.prop_map(Self::Drop),
             2 => replica.clone().prop_map(Self::Probe),
-            2 => (replica, tenant, 1..8_u32).prop_map(|(r, t, limit)| Self::Pending(r, t, limit)),
+            3 => (replica, tenant, 1..6_u32).prop_map(|(r, t, limit)| Self::Pending(r, t, limit)),
         ]
     }
 
@@ -69,7 +69,7 @@ impl fmt::Display for Step {
                 write!(f, "replica {replica} claims tenant {tenant}, at most {limit} messages")
             }
             Self::Verify(claim) => write!(f, "verify claim {claim}"),
-            Self::Settle(claim, mask) => write!(f, "settle of claim {claim} the messages {mask:04b}"),
+            Self::Settle(claim, mask) => write!(f, "settle of claim {claim} the messages {mask:05b}"),
             Self::Drop(claim) => write!(f, "drop claim {claim}"),
             Self::Probe(replica) => write!(f, "replica {replica} probes"),
             Self::Pending(replica, tenant, limit) => {
@@ -94,20 +94,22 @@ impl Model {
         Self::default()
     }
 
-    /// Whether these may be the ids of rows written now: higher than every one before, and rising.
+    /// Whether these may be the ids of rows written now: rising, and higher than every one that was committed
+    /// or is open. One that was rolled back may be issued again: nobody saw a row of it.
     pub fn may_issue(&self, ids: &[MessageId]) -> bool {
-        ids.first() > self.last_id.as_ref() && ids.is_sorted_by(|a, b| a < b)
+        let open = self.writes.iter().flatten().map(|(_, id)| id).max();
+        ids.first() > open.max(self.last_id.as_ref()) && ids.is_sorted_by(|a, b| a < b)
     }
 
     /// A transaction wrote rows of these tenants and is open now.
     pub fn write(&mut self, tenants: &[usize], ids: &[MessageId]) {
-        self.last_id = ids.last().copied().or(self.last_id);
         self.writes.push(tenants.iter().copied().zip(ids.iter().copied()).collect());
     }
 
     /// An open transaction commits.
     pub fn commit(&mut self, write: usize) {
         for (tenant, id) in self.writes.remove(write) {
+            self.last_id = self.last_id.max(Some(id));
             self.pending.entry(tenant).or_default().insert(id);
         }
     }

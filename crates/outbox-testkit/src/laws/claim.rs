@@ -167,6 +167,7 @@ pub async fn verify_says_that_a_claim_lives<H: Harness>(trial: Trial<H>) {
 /// However many replicas and tasks race for a tenant, there is never more than one holder.
 pub async fn claim_has_one_holder_under_contention<H: Harness>(trial: Trial<H>) {
     let acme = tenant("acme");
+    trial.commit_some(&acme, 1).await;
     let holders = Arc::new(AtomicU32::new(0));
     let mut tasks = Vec::new();
     for _ in 0..3 {
@@ -194,6 +195,20 @@ pub async fn claim_has_one_holder_under_contention<H: Harness>(trial: Trial<H>) 
 /// never get a message that the previous holder marked, whatever the server's default isolation.
 pub async fn claim_never_hands_out_what_was_marked<H: Harness>(trial: Trial<H>) {
     let acme = tenant("acme");
+    // In turns: the next holder has seen the tenant held before it gets it.
+    let stores = [trial.store().await, trial.store().await];
+    for round in 0..20 {
+        let written = trial.commit_some(&acme, 2).await;
+        let (holder, next) = (&stores[round % 2], &stores[(round + 1) % 2]);
+        let claimed = claim(&**holder, &acme, 10).await;
+        assert_eq!(ids(&claimed), written, "round {round}");
+        assert!(is_held(&**next, &acme).await);
+        settle(claimed, &written).await;
+        let claimed = claim(&**next, &acme, 10).await;
+        assert_eq!(ids(&claimed), [], "round {round}: the previous holder marked these");
+        settle(claimed, &[]).await;
+    }
+    // In a race.
     let written = trial.commit_some(&acme, 120).await;
     let mut tasks = Vec::new();
     for _ in 0..2 {

@@ -16,8 +16,8 @@ pub async fn ids_are_in_the_order_of_the_rows<H: Harness>(trial: Trial<H>) {
     assert!(written.is_sorted_by(|a, b| a < b), "ids rise: {written:?}");
     let store = trial.store().await;
     for (n, tenant) in tenants.iter().enumerate() {
-        let messages = store.pending(tenant, limit_of(100)).await.expect("pending answers");
-        let subjects: Vec<_> = messages.into_iter().map(|message| message.subject_id).collect();
+        let messages = store.pending(tenant, limit_of(1_000)).await.expect("pending answers");
+        let subjects: Vec<_> = messages.into_iter().take(100).map(|message| message.subject_id).collect();
         let expected: Vec<_> = rows.iter().skip(n).step_by(2).map(|row| row.subject_id.clone()).collect();
         assert_eq!(subjects, expected, "each id belongs to the row at its place");
     }

@@ -1,0 +1,167 @@
+//! A whole store, and the suite on it: the code of `docs/write-a-store.md`.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use outbox_core::{
+    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, OldestPending, OutboxMessage,
+    ProbeRequest, Settlement, Store, StoreError, StoreOperation, TenantId, Tenants, Timestamp, async_trait,
+};
+use outbox_testkit::{Harness, OpenWrite, conformance};
+
+#[derive(Default)]
+struct Table {
+    last_id: i64,
+    pending: Vec<OutboxMessage>,
+    held: BTreeSet<TenantId>,
+}
+
+#[derive(Clone, Default)]
+struct ListStore(Arc<Mutex<Table>>);
+
+impl ListStore {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Draws ids for these rows. An id that was drawn is never drawn again.
+    fn prepare(&self, rows: &[NewMessage]) -> Vec<OutboxMessage> {
+        let mut table = self.table();
+        let prepare = |row: &NewMessage| {
+            table.last_id += 1;
+            OutboxMessage::new(
+                MessageId::new(table.last_id),
+                row.tenant_id.clone(),
+                row.kind.clone(),
+                row.subject_id.clone(),
+                row.payload.clone(),
+                row.headers.clone(),
+                row.occurred_at.unwrap_or_else(|| SystemTime::now().into()),
+            )
+        };
+        rows.iter().map(prepare).collect()
+    }
+
+    /// Makes rows visible. Rows that commit late may have lower ids than those that are there.
+    fn commit(&self, rows: Vec<OutboxMessage>) {
+        let mut table = self.table();
+        table.pending.extend(rows);
+        table.pending.sort_by_key(|message| message.id);
+    }
+}
+
+impl Table {
+    fn of<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a OutboxMessage> {
+        self.pending.iter().filter(move |message| message.tenant_id == *tenant)
+    }
+}
+
+#[async_trait]
+impl Store for ListStore {
+    fn source(&self) -> &str {
+        "list"
+    }
+
+    fn max_claims(&self) -> Option<NonZeroU32> {
+        None
+    }
+
+    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
+        Ok(self.table().of(tenant).take(limit.get() as usize).cloned().collect())
+    }
+
+    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+        let now = Timestamp::from(SystemTime::now());
+        let mut seen = BTreeSet::new();
+        let mut oldest = Vec::new();
+        for message in &self.table().pending {
+            let asked_for = match &request.tenants {
+                Tenants::Named(tenants) => tenants.contains(&message.tenant_id),
+                _ => true,
+            };
+            if asked_for && seen.insert(message.tenant_id.clone()) {
+                let age = message.occurred_at.until(now);
+                oldest.push(OldestPending::new(
+                    message.tenant_id.clone(),
+                    message.id,
+                    message.occurred_at,
+                    age,
+                ));
+            }
+        }
+        Ok(oldest)
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
+        let tenant = &request.tenant_id;
+        if !self.table().held.insert(tenant.clone()) {
+            return Ok(ClaimOutcome::Held);
+        }
+        let mut claim =
+            Box::new(ListClaim { store: self.clone(), tenant: tenant.clone(), handed_out: Vec::new() });
+        let mut messages = Vec::new();
+        let mut bytes = 0;
+        for message in self.table().of(tenant).take(request.limit.get() as usize) {
+            if !messages.is_empty() && bytes >= request.max_bytes {
+                break;
+            }
+            bytes += message.payload_len();
+            messages.push(message.clone());
+        }
+        claim.handed_out = messages.iter().map(|message| message.id).collect();
+        Ok(ClaimOutcome::Claimed(Claimed::new(messages, claim)))
+    }
+}
+
+struct ListClaim {
+    store: ListStore,
+    tenant: TenantId,
+    handed_out: Vec<MessageId>,
+}
+
+#[async_trait]
+impl Claim for ListClaim {
+    async fn verify(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn settle(self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
+        let published = &settlement.published;
+        if let Some(foreign) = published.iter().find(|id| !self.handed_out.contains(id)) {
+            let refused = format!("message {foreign} was not handed out by this claim; nothing is marked");
+            return Err(StoreError::permanent(StoreOperation::Settle, refused));
+        }
+        self.store.table().pending.retain(|message| !published.contains(&message.id));
+        Ok(())
+    }
+}
+
+impl Drop for ListClaim {
+    fn drop(&mut self) {
+        self.store.table().held.remove(&self.tenant);
+    }
+}
+
+struct Mine(ListStore);
+
+impl Harness for Mine {
+    type Store = ListStore;
+    type Write = OpenWrite;
+
+    async fn open() -> Self {
+        Self(ListStore::default())
+    }
+
+    async fn connect(&self) -> ListStore {
+        self.0.clone()
+    }
+
+    async fn write(&self, rows: &[NewMessage]) -> OpenWrite {
+        let (store, rows) = (self.0.clone(), self.0.prepare(rows));
+        OpenWrite::new(rows.iter().map(|row| row.id).collect(), async move { store.commit(rows) })
+    }
+}
+
+conformance!(Mine);
