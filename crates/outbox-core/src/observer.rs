@@ -189,6 +189,8 @@ pub enum Notice<'a> {
     Started,
     /// The relay holds nothing any more and will not work again.
     Stopped,
+    /// The relay's task ended without being told to: a fault in the relay, or a runtime that shut down.
+    Died,
     /// A tenant backs off after a refusal or a store's error.
     BackedOff {
         /// Whose messages wait.

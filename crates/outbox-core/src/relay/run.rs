@@ -10,7 +10,7 @@ use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 
 use super::Shared;
 use super::board::{Board, TenantState};
-use super::observe::panic_text;
+use super::observe::{Observers, panic_text};
 use super::schedule::{Change, Schedule, back_off};
 use super::stop::Stop;
 use super::store_call::call;
@@ -48,14 +48,37 @@ pub(crate) async fn contained_sweep(shared: Arc<Shared>, turn: Turn, stop: Stop)
 /// One run, until `stop`; ends when it holds nothing any more.
 pub(crate) async fn run(shared: Arc<Shared>, stop: Stop) {
     let on_board = Board::begin(&shared.board);
-    shared.observers.notice(&Notice::Started);
+    let announced = Announced::begin(&shared.observers);
     tracing::info!(source = shared.store.source(), "outbox relay started");
     let mut run = Run::new(Arc::clone(&shared), stop);
     run.work().await;
     run.wind_down().await;
     tracing::info!(source = shared.store.source(), "outbox relay stopped");
     on_board.stopped();
-    shared.observers.notice(&Notice::Stopped);
+    announced.stopped();
+}
+
+/// A run as observers know it: it died unless it says that it stopped.
+struct Announced<'a> {
+    observers: &'a Observers,
+    stopped: bool,
+}
+
+impl<'a> Announced<'a> {
+    fn begin(observers: &'a Observers) -> Self {
+        observers.notice(&Notice::Started);
+        Self { observers, stopped: false }
+    }
+
+    fn stopped(mut self) {
+        self.stopped = true;
+    }
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        self.observers.notice(if self.stopped { &Notice::Stopped } else { &Notice::Died });
+    }
 }
 
 struct Run {

@@ -1,0 +1,148 @@
+//! OpenTelemetry metrics of what the relay does.
+
+mod gauges;
+mod instruments;
+mod observation;
+mod tenant;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use opentelemetry::KeyValue;
+use opentelemetry::global;
+use opentelemetry::metrics::Meter;
+use outbox_core::{Clock, Notice, Observation, Observer, Operation, OperationKind, SystemClock, TenantId};
+
+use crate::names;
+use gauges::Gauges;
+use instruments::Instruments;
+use observation::{PublishMeasure, StoreMeasure};
+
+pub use tenant::{TenantLabel, TenantMap};
+
+/// Counts and measures what a relay does. All metrics are in [`names::METRICS`].
+///
+/// No metric carries a message's id or subject. Each carries the tenant, unless [`TenantLabel`] says
+/// otherwise, and those of a publish the message's kind. One observer belongs to one relay.
+///
+/// Its gauges are read when the provider collects, without a call to the database: what they say comes from
+/// the probe that the relay makes of every tenant at every poll.
+pub struct MetricsObserver {
+    instruments: Arc<Instruments>,
+    gauges: Arc<Gauges>,
+    tenants: TenantLabel,
+    system: Cow<'static, str>,
+    clock: Arc<dyn Clock>,
+}
+
+impl MetricsObserver {
+    /// An observer with this meter.
+    pub fn new(meter: &Meter) -> Self {
+        Self {
+            instruments: Arc::new(Instruments::new(meter)),
+            gauges: Gauges::register(meter),
+            tenants: TenantLabel::default(),
+            system: names::OUTBOX.into(),
+            clock: Arc::new(SystemClock::new()),
+        }
+    }
+
+    /// An observer with the global provider's meter.
+    ///
+    /// Call it *after* the provider was set: before that, it gets a meter that does nothing, for ever.
+    pub fn global() -> Self {
+        Self::new(&global::meter("outbox"))
+    }
+
+    /// Sets what becomes of the tenant on metrics. Default [`TenantLabel::Keep`].
+    pub fn with_tenants(mut self, tenants: TenantLabel) -> Self {
+        self.tenants = tenants;
+        self
+    }
+
+    /// Names the messaging system that the publisher sends to: `kafka`. Default `outbox`.
+    pub fn with_system(mut self, system: impl Into<Cow<'static, str>>) -> Self {
+        self.system = system.into();
+        self
+    }
+
+    /// Sets the clock that durations are measured with; the relay's own, if that was set. Default
+    /// [`SystemClock`].
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// What every metric of an operation carries.
+    fn attributes(&self, operation: &Operation<'_>) -> Vec<KeyValue> {
+        let mut attributes = Vec::with_capacity(7);
+        attributes.push(KeyValue::new(names::SOURCE, operation.source.to_owned()));
+        attributes.extend(operation.labels.tenant.and_then(|tenant| self.tenants.attribute(tenant)));
+        attributes
+    }
+
+    fn publish_attributes(&self, operation: &Operation<'_>) -> Vec<KeyValue> {
+        let mut attributes = self.attributes(operation);
+        attributes.push(KeyValue::new(names::OPERATION_NAME, names::PUBLISH));
+        attributes.push(KeyValue::new(names::OPERATION_TYPE, names::SEND));
+        attributes.push(KeyValue::new(names::SYSTEM, self.system.clone()));
+        if let Some(kind) = operation.labels.message_kind {
+            attributes.push(KeyValue::new(names::MESSAGE_KIND, kind.to_owned()));
+        }
+        attributes
+    }
+
+    fn label(&self, tenant: &TenantId) -> Option<Arc<str>> {
+        self.tenants.label(tenant).map(|label| Arc::from(&*label))
+    }
+}
+
+impl Observer for MetricsObserver {
+    fn start(&self, operation: &Operation<'_>) -> Option<Box<dyn Observation>> {
+        self.gauges.set_source(operation.source);
+        let (instruments, clock) = (Arc::clone(&self.instruments), Arc::clone(&self.clock));
+        if operation.kind == OperationKind::Publish {
+            let occurred_at = operation.details.message.map(|message| message.occurred_at);
+            let attributes = self.publish_attributes(operation);
+            let gauges = Arc::clone(&self.gauges);
+            return Some(Box::new(PublishMeasure::start(
+                instruments,
+                gauges,
+                clock,
+                attributes,
+                occurred_at,
+            )));
+        }
+        Some(Box::new(StoreMeasure {
+            kind: operation.kind,
+            started: clock.monotonic(),
+            attributes: self.attributes(operation),
+            tenants: self.tenants.clone(),
+            gauges: Arc::clone(&self.gauges),
+            instruments,
+            clock,
+        }))
+    }
+
+    fn notice(&self, notice: &Notice<'_>) {
+        match notice {
+            Notice::Started => self.gauges.started(&self.clock),
+            Notice::Stopped | Notice::Died => self.gauges.ended(),
+            Notice::BackedOff { tenant, failures, .. } => {
+                self.gauges.backed_off(tenant, self.label(tenant), *failures);
+            }
+            Notice::Recovered { tenant } => self.gauges.recovered(tenant),
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Debug for MetricsObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MetricsObserver")
+            .field("tenants", &self.tenants)
+            .field("system", &self.system)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,172 @@
+//! Spans and events through the `tracing` crate.
+
+use std::time::Instant;
+
+use outbox_core::{
+    Headers, MessageId, Notice, Observation, Observer, Operation, OperationKind, Outcome, TenantId,
+};
+use tracing::{Span, debug, enabled, field, info_span, trace, warn};
+
+use crate::error_type::error_type;
+use crate::{names, spanned};
+
+/// The target of every span and event.
+const TARGET: &str = "outbox";
+
+/// Spans each publish, and tells how each operation ended.
+///
+/// All of it has the target `outbox`. A publish is a span of the level INFO, entered around every poll of the
+/// publisher. Events: a message that was accepted, a batch and a settlement are DEBUG; what was not accepted
+/// and what failed is WARN; what happens at every poll (an empty claim, a held tenant, a probe) is TRACE.
+/// Starts, stops, back-offs and recoveries are logged by the relay itself and not repeated here.
+///
+/// On a relay that has a `TraceObserver` too, that one's span is the publish's only span, and this observer
+/// adds its events: a subscriber that exports to OpenTelemetry exports nothing twice.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct TracingObserver;
+
+impl TracingObserver {
+    /// An observer that speaks to the subscriber of the thread that it runs on.
+    pub const fn new() -> Self {
+        Self
+    }
+}
+
+impl Observer for TracingObserver {
+    fn start(&self, operation: &Operation<'_>) -> Option<Box<dyn Observation>> {
+        // Nobody listens: an event has at most this level.
+        if !enabled!(target: TARGET, tracing::Level::WARN) {
+            return None;
+        }
+        match (operation.kind, operation.details.message) {
+            (OperationKind::Publish, Some(message)) => Some(Box::new(Publish {
+                place: spanned::place(message),
+                source: operation.source.to_owned(),
+                tenant: message.tenant_id.clone(),
+                kind: message.kind.clone(),
+                subject: message.subject_id.clone(),
+                id: message.id,
+                attempt: operation.details.attempt.unwrap_or(1),
+                bytes: message.payload_len(),
+                span: None,
+                started: Instant::now(),
+            })),
+            _ => Some(Box::new(StoreCall {
+                kind: operation.kind,
+                source: operation.source.to_owned(),
+                tenant: operation.labels.tenant.cloned(),
+                started: Instant::now(),
+            })),
+        }
+    }
+
+    fn notice(&self, _: &Notice<'_>) {}
+}
+
+/// A publish. Its span is made once every observer has started: one of them may have made it already.
+struct Publish {
+    place: usize,
+    source: String,
+    tenant: TenantId,
+    kind: String,
+    subject: String,
+    id: MessageId,
+    attempt: u32,
+    bytes: usize,
+    span: Option<Span>,
+    started: Instant,
+}
+
+impl Publish {
+    fn span(&mut self) -> &Span {
+        self.span.get_or_insert_with(|| {
+            if spanned::is_claimed(self.place) {
+                return Span::none();
+            }
+            info_span!(
+                target: TARGET,
+                "publish",
+                otel.name = names::span_name(&self.kind),
+                otel.kind = "producer",
+                otel.status_code = field::Empty,
+                otel.status_description = field::Empty,
+                { names::OPERATION_NAME } = names::PUBLISH,
+                { names::OPERATION_TYPE } = names::SEND,
+                { names::SOURCE } = self.source,
+                { names::TENANT } = %self.tenant,
+                { names::MESSAGE_KIND } = self.kind,
+                { names::MESSAGE_ID } = %self.id,
+                { names::MESSAGE_SUBJECT } = self.subject,
+                { names::BODY_SIZE } = self.bytes,
+                { names::ATTEMPT } = self.attempt,
+                { names::ERROR_TYPE } = field::Empty,
+            )
+        })
+    }
+}
+
+impl Observation for Publish {
+    fn propagate(&mut self, _: &mut Headers) {
+        self.span();
+    }
+
+    fn enter(&mut self, poll: &mut dyn FnMut()) {
+        self.span().in_scope(poll);
+    }
+
+    fn end(mut self: Box<Self>, outcome: &Outcome<'_>) {
+        let took = self.started.elapsed();
+        let span = self.span().clone();
+        let _entered = span.enter();
+        let Self { source, tenant, kind, id, attempt, .. } = &*self;
+        let Some(failed) = error_type(outcome) else {
+            debug!(target: TARGET, source, %tenant, kind, %id, ?took, "published");
+            return;
+        };
+        let reason = match outcome {
+            Outcome::Refused { error, .. } => error.to_string(),
+            _ => "dropped before it ended".to_owned(),
+        };
+        span.record(names::ERROR_TYPE, failed);
+        span.record("otel.status_code", "ERROR");
+        span.record("otel.status_description", &reason);
+        warn!(target: TARGET, source, %tenant, kind, %id, attempt, ?took, failed, %reason, "not published");
+    }
+}
+
+/// A probe, a claim or a settlement.
+struct StoreCall {
+    kind: OperationKind,
+    source: String,
+    tenant: Option<TenantId>,
+    started: Instant,
+}
+
+impl Observation for StoreCall {
+    fn end(self: Box<Self>, outcome: &Outcome<'_>) {
+        let took = self.started.elapsed();
+        let Self { kind, source, .. } = &*self;
+        let tenant = self.tenant.as_ref().map(field::display);
+        match outcome {
+            Outcome::Probed(oldest) => {
+                trace!(target: TARGET, source, tenants = oldest.len(), ?took, "probed");
+            }
+            Outcome::Claimed { messages: 0 } | Outcome::Settled { messages: 0 } => {
+                trace!(target: TARGET, source, tenant, ?took, "{kind}: nothing to do");
+            }
+            Outcome::Claimed { messages } => {
+                debug!(target: TARGET, source, tenant, messages, ?took, "claimed");
+            }
+            Outcome::Settled { messages } => {
+                debug!(target: TARGET, source, tenant, messages, ?took, "settled");
+            }
+            Outcome::Held => trace!(target: TARGET, source, tenant, ?took, "held elsewhere"),
+            Outcome::Failed(error) => {
+                let failed = error_type(outcome);
+                warn!(target: TARGET, source, tenant, ?took, failed, %error, "{kind} failed");
+            }
+            _ => debug!(target: TARGET, source, tenant, ?took, "{kind} was abandoned"),
+        }
+    }
+}
