@@ -5,6 +5,7 @@
 //! registry of the keys that replicas exclude each other by.
 
 pub mod append;
+pub mod check;
 pub mod dialect;
 pub mod file_lock;
 pub mod headers;

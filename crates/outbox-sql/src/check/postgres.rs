@@ -1,0 +1,254 @@
+//! What a PostgreSQL table and its server must be like.
+
+use super::Finding;
+use crate::dialect::Dialect;
+use crate::identifier::quote;
+use crate::schema::postgres::version_comment;
+use crate::table::{OutboxTable, PayloadType, TimeType};
+
+/// Asks about the server: is it a standby, are transactions read-only by default.
+pub const DESCRIBE_SERVER: &str =
+    "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on'";
+
+/// Asks about the table: schema, name.
+pub const DESCRIBE_TABLE: &str = "\
+SELECT t.oid::bigint, t.relkind::text, row_security_active(t.oid), obj_description(t.oid, 'pg_class')
+FROM pg_class AS t JOIN pg_namespace AS s ON s.oid = t.relnamespace
+WHERE s.nspname = $1 AND t.relname = $2";
+
+/// Asks about its columns: the table's oid.
+pub const DESCRIBE_COLUMNS: &str = "\
+SELECT c.attname::text, format_type(c.atttypid, c.atttypmod), c.attnotnull, l.collname::text,
+       coalesce(l.collisdeterministic, true),
+       has_column_privilege(c.attrelid, c.attnum, 'SELECT'), has_column_privilege(c.attrelid, c.attnum, 'UPDATE'),
+       (SELECT q.seqcache FROM pg_sequence AS q WHERE q.seqrelid =
+           pg_get_serial_sequence(format('%I.%I', s.nspname, t.relname), c.attname)::regclass)
+FROM pg_attribute AS c
+JOIN pg_class AS t ON t.oid = c.attrelid
+JOIN pg_namespace AS s ON s.oid = t.relnamespace
+LEFT JOIN pg_collation AS l ON l.oid = c.attcollation
+WHERE c.attrelid = $1::oid AND c.attnum > 0 AND NOT c.attisdropped";
+
+/// Asks about its indexes: the table's oid.
+pub const DESCRIBE_INDEXES: &str = "\
+SELECT (SELECT array_agg(coalesce(c.attname::text, '') ORDER BY k.place)
+        FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, place)
+        LEFT JOIN pg_attribute AS c ON c.attrelid = i.indrelid AND c.attnum = k.attnum),
+       pg_get_expr(i.indpred, i.indrelid), i.indisvalid, i.indisunique
+FROM pg_index AS i
+WHERE i.indrelid = $1::oid";
+
+/// What a database said about itself and the table.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Whether the server is a standby.
+    pub standby: bool,
+    /// Whether its transactions are read-only by default.
+    pub read_only_by_default: bool,
+    /// Whether two connections came to one server session: there is a transaction pooler between. `None` if it
+    /// was not tried, or does not matter because no statement has a name.
+    pub pooled: Option<bool>,
+    /// The table; `None` if there is none of this name.
+    pub table: Option<TableFacts>,
+}
+
+/// What the database said about the table.
+#[derive(Debug, Clone, Default)]
+pub struct TableFacts {
+    /// `pg_class.relkind`: `r` is a table, `p` a partitioned one.
+    pub kind: String,
+    /// Whether row security holds for this role.
+    pub row_security: bool,
+    /// Its comment.
+    pub comment: Option<String>,
+    /// Its columns.
+    pub columns: Vec<ColumnFacts>,
+    /// Its indexes.
+    pub indexes: Vec<IndexFacts>,
+}
+
+/// What the database said about a column.
+#[derive(Debug, Clone, Default)]
+pub struct ColumnFacts {
+    /// Its name.
+    pub name: String,
+    /// Its type, as PostgreSQL writes it.
+    pub data_type: String,
+    /// Whether it refuses null.
+    pub not_null: bool,
+    /// Its collation.
+    pub collation: Option<String>,
+    /// Whether that compares by bytes in the end.
+    pub deterministic: bool,
+    /// Whether this role may read it.
+    pub may_select: bool,
+    /// Whether this role may write it.
+    pub may_update: bool,
+    /// How many numbers a session takes at once from the sequence behind it, if it has one.
+    pub sequence_cache: Option<i64>,
+}
+
+/// What the database said about an index.
+#[derive(Debug, Clone, Default)]
+pub struct IndexFacts {
+    /// Its columns; an expression is empty.
+    pub columns: Vec<String>,
+    /// Its condition.
+    pub predicate: Option<String>,
+    /// Whether it is complete.
+    pub valid: bool,
+    /// Whether it is unique.
+    pub unique: bool,
+}
+
+/// Compares the facts with what the store needs. Nothing is found if all is well.
+pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
+    let name = table.display_name(Dialect::Postgres);
+    let mut found = Vec::new();
+    if facts.standby {
+        found.push(Finding::error("the server is a standby, where no claim can mark: connect to the primary"));
+    }
+    if facts.read_only_by_default {
+        found.push(Finding::warning(
+            "transactions are read-only by default here: claims are read-write all the same, and the \
+             application's appends fail; reset default_transaction_read_only",
+        ));
+    }
+    if facts.pooled == Some(true) {
+        found.push(Finding::error(
+            "a transaction pooler is between here and the server, where named statements get lost: make the \
+             store without_named_statements()",
+        ));
+    }
+    let Some(live) = &facts.table else {
+        found.push(Finding::error(format!(
+            "there is no table {name}: run its DDL (PostgresTable::ddl) or its migration, or correct schema and name"
+        )));
+        return found;
+    };
+    if !matches!(live.kind.as_str(), "r" | "p") {
+        found.push(Finding::error(format!("{name} is no table: name the table itself, not a view of it")));
+    }
+    if live.row_security {
+        found.push(Finding::error(format!(
+            "row security holds for this role on {name}, and may hide rows from the relay: let its role bypass it \
+             (BYPASSRLS)"
+        )));
+    }
+    if live.comment.as_deref().is_some_and(|comment| {
+        comment.starts_with("outbox schema ") && comment != version_comment()
+    }) {
+        found.push(Finding::error(format!(
+            "{name} has another version than this library's {:?}: run the migrations between", version_comment()
+        )));
+    }
+    for (part, column) in table.columns().named() {
+        match live.columns.iter().find(|live| live.name == column) {
+            Some(live) => check_column(table, part, live, &name, &mut found),
+            None => found.push(Finding::error(format!(
+                "{name} has no column {column:?} ({part}): add it, or correct the name in the table's description"
+            ))),
+        }
+    }
+    check_indexes(table, live, &name, &mut found);
+    found
+}
+
+fn check_column(table: &OutboxTable, part: &str, live: &ColumnFacts, name: &str, found: &mut Vec<Finding>) {
+    let column = format!("{name}.{}", live.name);
+    let types = types_of(table, part);
+    if !types.contains(&live.data_type.as_str()) && !(types == TEXT && live.data_type.starts_with("character varying")) {
+        found.push(Finding::error(format!(
+            "{column} is {}: make it {}, or correct the table's description", live.data_type, types[0]
+        )));
+    }
+    let required = matches!(part, "id" | "tenant_id" | "kind" | "subject_id" | "occurred_at");
+    if required && !live.not_null {
+        found.push(Finding::warning(format!(
+            "{column} may be null, and a row with a null there stops its tenant: make it NOT NULL"
+        )));
+    }
+    if !required && live.not_null {
+        let fix = if part == "published_at" { "null is what is pending" } else { "null is needed there" };
+        found.push(Finding::error(format!("{column} is NOT NULL, and {fix}: drop the constraint")));
+    }
+    if !live.deterministic {
+        found.push(Finding::error(format!(
+            "{column} has a collation that takes different texts for equal ones: make it COLLATE \"C\""
+        )));
+    } else if part == "tenant_id" && live.collation.as_deref().is_some_and(|name| name != "C" && name != "POSIX") {
+        found.push(Finding::warning(format!(
+            "{column} has a collation whose order an upgrade of the system may change under the index: make it \
+             COLLATE \"C\", or reindex after each"
+        )));
+    }
+    if !live.may_select {
+        found.push(Finding::error(format!("this role may not read {column}: GRANT SELECT ON {name}")));
+    }
+    if part == "published_at" && !live.may_update {
+        found.push(Finding::error(format!("this role may not mark {column}: GRANT UPDATE ON {name}")));
+    }
+    if part == "id" {
+        match live.sequence_cache {
+            None => found.push(Finding::error(format!(
+                "{column} draws from no sequence of its own: make it GENERATED BY DEFAULT AS IDENTITY"
+            ))),
+            Some(1) => {}
+            Some(cache) => found.push(Finding::error(format!(
+                "the sequence of {column} hands each session {cache} numbers at once, so that later messages get \
+                 lower ids: ALTER SEQUENCE … CACHE 1"
+            ))),
+        }
+    }
+}
+
+const TEXT: &[&str] = &["text"];
+
+fn types_of(table: &OutboxTable, part: &str) -> &'static [&'static str] {
+    match part {
+        "id" => &["bigint"],
+        "headers" => &["jsonb", "json"],
+        "payload" => match table.payload_type() {
+            PayloadType::Bytes => &["bytea"],
+            PayloadType::Text => TEXT,
+            PayloadType::Jsonb => &["jsonb"],
+        },
+        "occurred_at" | "published_at" => match table.time_type() {
+            TimeType::Micros => &["timestamp with time zone"],
+            TimeType::UtcMillis => &["timestamp(3) without time zone", "timestamp without time zone"],
+        },
+        _ => TEXT,
+    }
+}
+
+fn check_indexes(table: &OutboxTable, live: &TableFacts, name: &str, found: &mut Vec<Finding>) {
+    let columns = table.columns();
+    let word = |name: &str| quote(name, Dialect::Postgres);
+    if !live.indexes.iter().any(|index| index.unique && index.predicate.is_none() && index.columns == [columns.id.as_str()]) {
+        found.push(Finding::error(format!(
+            "{name}.{} is not unique, and subscribers deduplicate by it: make it the primary key", columns.id
+        )));
+    }
+    let pending = [columns.tenant_id.as_str(), columns.id.as_str()];
+    // PostgreSQL writes a name with quotes only where it needs them.
+    let predicates = [
+        format!("({} IS NULL)", columns.published_at),
+        format!("({} IS NULL)", word(&columns.published_at)),
+    ];
+    let serves = |index: &&IndexFacts| {
+        index.columns == pending && index.predicate.as_ref().is_some_and(|predicate| predicates.contains(predicate))
+    };
+    let ddl = format!(
+        "CREATE INDEX CONCURRENTLY ON {} ({}, {}) WHERE {} IS NULL",
+        table.quoted(Dialect::Postgres), word(pending[0]), word(pending[1]), word(&columns.published_at)
+    );
+    match live.indexes.iter().find(serves) {
+        None => found.push(Finding::warning(format!(
+            "{name} has no index of what is pending, and every claim reads what was ever published: {ddl}"
+        ))),
+        Some(index) if !index.valid => found.push(Finding::warning(format!(
+            "the index of what is pending in {name} is not complete: drop it, then {ddl}"
+        ))),
+        Some(_) => {}
+    }
+}

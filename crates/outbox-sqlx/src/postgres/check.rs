@@ -1,0 +1,107 @@
+//! Asking a live database what it is like.
+
+use std::time::Duration;
+
+use outbox_core::{StoreError, StoreOperation};
+use outbox_sql::check::Finding;
+use outbox_sql::check::postgres::{
+    ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, Facts, IndexFacts,
+    TableFacts, findings,
+};
+use outbox_sql::dialect::Dialect;
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
+
+use super::connection::{ArmedConnection, within};
+use super::error::Context;
+use super::store::PostgresStore;
+
+/// How long a check may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const CHECK: StoreOperation = StoreOperation::Claim;
+
+impl PostgresStore {
+    /// Compares the database with what the store needs: the table, its columns and types, collation, index,
+    /// sequence, privileges, row security, a standby, a transaction pooler. Nothing is found if all is well.
+    /// Changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`], if the database cannot be asked within 30 s.
+    pub async fn check(&self) -> Result<Vec<Finding>, StoreError> {
+        let context = Context { operation: CHECK, table: &self.display_name };
+        within(TIMEOUT, CHECK, async { self.ask().await.map_err(|error| context.error(error)) }).await
+    }
+
+    async fn ask(&self) -> sqlx::Result<Vec<Finding>> {
+        let mut connection = ArmedConnection::acquire(&self.pool).await?;
+        let mut facts = Facts { table: self.ask_table(connection.get()?).await?, ..Facts::default() };
+        let server = sqlx::query(DESCRIBE_SERVER).persistent(false).fetch_one(connection.get()?).await?;
+        facts.standby = server.try_get(0)?;
+        facts.read_only_by_default = server.try_get(1)?;
+        if self.table.named && self.pool.options().get_max_connections() > 1 {
+            facts.pooled = self.is_pooled(connection.get()?).await?;
+        }
+        connection.give_back();
+        Ok(findings(&self.table.description, &facts))
+    }
+
+    /// Whether two connections come to one server session: the first is between its transactions, the second
+    /// comes then. `None` if the pool has no second one to give within a second.
+    async fn is_pooled(&self, first: &mut PgConnection) -> sqlx::Result<Option<bool>> {
+        let acquiring = ArmedConnection::acquire(&self.pool);
+        let Ok(second) = tokio::time::timeout(Duration::from_secs(1), acquiring).await else {
+            return Ok(None);
+        };
+        let mut second = second?;
+        let session = "SELECT pg_backend_pid()";
+        let sessions = [
+            sqlx::raw_sql(session).fetch_one(&mut *first).await?.try_get::<i32, _>(0)?,
+            sqlx::raw_sql(session).fetch_one(second.get()?).await?.try_get::<i32, _>(0)?,
+        ];
+        second.give_back();
+        Ok(Some(sessions[0] == sessions[1]))
+    }
+
+    async fn ask_table(&self, connection: &mut PgConnection) -> sqlx::Result<Option<TableFacts>> {
+        let table = sqlx::query(DESCRIBE_TABLE)
+            .persistent(false)
+            .bind(self.table.description.schema_on(Dialect::Postgres))
+            .bind(self.table.description.name())
+            .fetch_optional(&mut *connection)
+            .await?;
+        let Some(table) = table else { return Ok(None) };
+        let oid: i64 = table.try_get(0)?;
+        let columns =
+            sqlx::query(DESCRIBE_COLUMNS).persistent(false).bind(oid).fetch_all(&mut *connection).await?;
+        let indexes = sqlx::query(DESCRIBE_INDEXES).persistent(false).bind(oid).fetch_all(connection).await?;
+        Ok(Some(TableFacts {
+            kind: table.try_get(1)?,
+            row_security: table.try_get(2)?,
+            comment: table.try_get(3)?,
+            columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,
+            indexes: indexes.iter().map(index).collect::<sqlx::Result<_>>()?,
+        }))
+    }
+}
+
+fn column(row: &PgRow) -> sqlx::Result<ColumnFacts> {
+    Ok(ColumnFacts {
+        name: row.try_get(0)?,
+        data_type: row.try_get(1)?,
+        not_null: row.try_get(2)?,
+        collation: row.try_get(3)?,
+        deterministic: row.try_get(4)?,
+        may_select: row.try_get(5)?,
+        may_update: row.try_get(6)?,
+        sequence_cache: row.try_get(7)?,
+    })
+}
+
+fn index(row: &PgRow) -> sqlx::Result<IndexFacts> {
+    Ok(IndexFacts {
+        columns: row.try_get::<Option<Vec<String>>, _>(0)?.unwrap_or_default(),
+        predicate: row.try_get(1)?,
+        valid: row.try_get(2)?,
+        unique: row.try_get(3)?,
+    })
+}
