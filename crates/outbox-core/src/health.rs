@@ -1,6 +1,7 @@
 //! Whether the outbox keeps up: one probe, a verdict by tenant.
 
 mod report;
+mod tenant;
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +14,8 @@ use tokio::sync::watch;
 use crate::relay::{Board, RelayState, TenantState, with_causes};
 use crate::{Clock, OldestPending, ProbeRequest, RelayConfig, Store, SystemClock, Tenants};
 
-pub use report::{HealthProblem, HealthReport, TenantHealth};
+pub use report::{HealthProblem, HealthReport};
+pub use tenant::{TenantCondition, TenantHealth};
 
 /// Checks an outbox: unhealthy when a tenant's oldest pending message is older than the tolerated lag, when the
 /// store does not answer within the deadline, and when the relay that it belongs to does not run.
@@ -155,6 +157,7 @@ impl Shared {
                     let entry = tenants.entry(found.tenant_id.clone()).or_default();
                     entry.oldest = Some(found.id);
                     entry.lag = found.time.map(|time| time.age);
+                    entry.behind = found.time.is_some_and(|time| time.age > self.max_lag);
                     let tenant = found.tenant_id;
                     match found.time {
                         None => problems.push(HealthProblem::Unreadable { tenant, message: found.id }),
@@ -172,6 +175,9 @@ impl Shared {
                 continue;
             }
             tenants.entry(tenant).or_default().state = state;
+        }
+        for tenant in tenants.values_mut() {
+            tenant.probed = known;
         }
         HealthReport { problems, relay, tenants }
     }

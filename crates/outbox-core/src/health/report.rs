@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::{MessageId, RelayState, TenantId, TenantState};
+use crate::{MessageId, RelayState, TenantHealth, TenantId};
 
 /// What a health check found. `Display` is one line: `healthy`, or every problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,18 +39,6 @@ impl fmt::Display for HealthReport {
         }
         Ok(())
     }
-}
-
-/// A tenant, as health sees it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TenantHealth {
-    /// Its oldest pending message; `None` is caught up, or not known because the store did not answer.
-    pub oldest: Option<MessageId>,
-    /// That message's age by the store's clock; `None` if there is none, or if its time cannot be read.
-    pub lag: Option<Duration>,
-    /// What the relay is doing with it.
-    pub state: TenantState,
 }
 
 /// Something that is wrong.

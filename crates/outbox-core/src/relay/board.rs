@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::TenantId;
+use crate::{MessageId, TenantId};
 
 /// Whether a relay works.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -50,7 +50,9 @@ pub enum TenantState {
         failures: u32,
         /// How long it waits after the last one.
         wait: Duration,
-        /// What the last one was.
+        /// The message that was refused, if it was one.
+        message: Option<MessageId>,
+        /// What the last one was: the publisher's words, or the store's.
         reason: String,
     },
 }

@@ -243,7 +243,7 @@ impl Run {
         }
         let notice = Notice::BackedOff { tenant, message, failures, wait, reason: &reason };
         self.shared.observers.notice(&notice);
-        TenantState::BackingOff { failures, wait, reason }
+        TenantState::BackingOff { failures, wait, message, reason }
     }
 
     fn recovered(&self, tenant: &TenantId) {
