@@ -39,8 +39,8 @@ pub trait Harness: Send + Sync + Sized + 'static {
     /// `OUTBOX_TEST_CANCELLATIONS` says otherwise.
     const CANCELLATIONS: u32 = 100;
 
-    /// How many random stories are replayed against the model. Default 24; `OUTBOX_TEST_CASES` says otherwise.
-    const CASES: u32 = 24;
+    /// How many random stories are replayed against the model. Default 32; `OUTBOX_TEST_CASES` says otherwise.
+    const CASES: u32 = 32;
 
     /// The harness's name in reports. Default: the name of its type.
     fn name() -> &'static str {

@@ -42,14 +42,14 @@ impl Step {
         let (tenant, replica, open) = (0..TENANTS, 0..REPLICAS, 0..4_usize);
         prop_oneof![
             4 => prop::collection::vec(tenant.clone(), 1..9).prop_map(Self::Write),
-            4 => open.clone().prop_map(Self::Commit),
+            6 => open.clone().prop_map(Self::Commit),
             1 => open.clone().prop_map(Self::RollBack),
             6 => (replica.clone(), tenant.clone(), 1..6_u32).prop_map(|(r, t, limit)| Self::Claim(r, t, limit)),
             1 => open.clone().prop_map(Self::Verify),
             5 => (open.clone(), 0..32_u32).prop_map(|(claim, mask)| Self::Settle(claim, mask)),
             1 => open.prop_map(Self::Drop),
             2 => replica.clone().prop_map(Self::Probe),
-            3 => (replica, tenant, 1..6_u32).prop_map(|(r, t, limit)| Self::Pending(r, t, limit)),
+            4 => (replica, tenant, 1..6_u32).prop_map(|(r, t, limit)| Self::Pending(r, t, limit)),
         ]
     }
 

@@ -25,7 +25,6 @@ pub fn stories<H: Harness>(trial: &Trial<H>, runtime: &tokio::runtime::Handle, c
     let result = runner.run(&Step::story(steps), |story| {
         case.set(case.get() + 1);
         let played = runtime.block_on(play(trial, case.get(), &story));
-        eprintln!("CASE {} {:?} {:?}", case.get(), story, played);
         played.map_err(TestCaseError::fail)
     });
     match result {

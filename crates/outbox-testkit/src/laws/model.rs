@@ -13,4 +13,4 @@ pub async fn random_stories_agree_with_the_model<H: Harness>(trial: Trial<H>) {
 }
 
 /// How long a story may be.
-const STEPS: usize = 40;
+const STEPS: usize = 120;
