@@ -17,6 +17,9 @@ mod relay;
 mod store;
 mod timestamp;
 
+#[doc = include_str!("../contract.md")]
+pub mod contract {}
+
 pub use async_trait::async_trait;
 pub use bytes::Bytes;
 
