@@ -1,1 +1,77 @@
-//! plans
+//! The plans of the statements that must stay cheap, pinned by `EXPLAIN`, after an `ANALYZE` in a backlog.
+
+use outbox_sql::dialect::postgres::PostgresStatements;
+use outbox_sqlx::OutboxTable;
+use sqlx::{AssertSqlSafe, PgConnection};
+
+use crate::support::Database;
+
+/// Much is published, much is pending for one tenant and a little for a few, and the planner knows it.
+async fn backlog() -> Database {
+    let database = Database::create().await;
+    database.make(&OutboxTable::default()).await;
+    let rows = "INSERT INTO outbox_message (tenant_id, kind, subject_id, published_at)
+                SELECT CASE WHEN n % 1000 = 0 THEN 't' || n % 7 ELSE 'big' END, 'k', 's',
+                       CASE WHEN n <= 60000 THEN now() END
+                FROM generate_series(1, 100000) AS n";
+    database.run(rows).await;
+    database.run("VACUUM (ANALYZE) outbox_message").await;
+    database
+}
+
+/// The plan of a statement with these parameters, as text; measured, so that rows that were thrown away show.
+async fn plan(database: &Database, statement: &str, types: &str, values: &str, mode: &str) -> String {
+    let mut connection = database.admin.acquire().await.unwrap();
+    let run = async |connection: &mut PgConnection, sql: String| {
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.unwrap();
+    };
+    run(&mut connection, format!("SET plan_cache_mode = {mode}; DEALLOCATE ALL")).await;
+    run(&mut connection, format!("PREPARE pinned {types} AS {statement}")).await;
+    let explain = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE pinned {values}");
+    let lines: Vec<(String,)> = {
+        use sqlx::Row;
+        let rows = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(&mut *connection).await.unwrap();
+        rows.iter().map(|row| (row.get(0),)).collect()
+    };
+    connection.detach();
+    lines.into_iter().map(|(line,)| line).collect::<Vec<_>>().join("\n")
+}
+
+const PENDING_INDEX: &str = "using outbox_message_tenant_id_id_idx";
+
+fn assert_cheap(plan: &str) {
+    assert!(plan.contains(PENDING_INDEX), "{plan}");
+    for dear in ["Seq Scan", "outbox_message_pkey", "Sort", "Rows Removed by Filter: "] {
+        assert!(!plan.contains(dear), "{dear}:\n{plan}");
+    }
+}
+
+/// A claim reads its batch from the index of what is pending, in its order: no published row, no sort.
+#[tokio::test]
+async fn a_claim_reads_the_index_of_what_is_pending_and_nothing_else() {
+    let database = backlog().await;
+    let statements = PostgresStatements::new(&OutboxTable::default()).unwrap();
+    for mode in ["force_custom_plan", "force_generic_plan"] {
+        for tenant in ["big", "t1", "nobody"] {
+            let values = format!("('{tenant}', 32, 1000000)");
+            let claim = plan(&database, &statements.claim, "(text, bigint, bigint)", &values, mode).await;
+            assert_cheap(&claim);
+            let values = format!("('{tenant}', 32)");
+            assert_cheap(&plan(&database, &statements.pending, "(text, bigint)", &values, mode).await);
+        }
+    }
+    database.drop().await;
+}
+
+/// The probe takes one entry of the index per tenant that has something, however much is pending.
+#[tokio::test]
+async fn the_probe_is_a_loose_scan_of_the_index() {
+    let database = backlog().await;
+    let statements = PostgresStatements::new(&OutboxTable::default()).unwrap();
+    let probe = plan(&database, &statements.probe, "", "", "auto").await;
+    assert_cheap(&probe);
+    assert!(probe.contains("Recursive Union (actual rows=8 loops=1)"), "{probe}");
+    assert!(probe.matches(PENDING_INDEX).count() == 2, "{probe}");
+    assert!(!probe.contains("rows=40"), "{probe}");
+    database.drop().await;
+}
