@@ -1,5 +1,6 @@
 //! A replica: a process with a relay in it, which reports what it does on its standard output.
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,13 @@ pub(super) async fn run(name: &str, folder: &Path, target: &Target) -> Result<()
     // Nothing is ever written to it; an error is as good as its end.
     let told_to_stop = async { _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await };
     Ok(relay.run(told_to_stop).await?)
+}
+
+/// Tells the demo something; if it is gone, nobody listens, and that is no reason to panic.
+macro_rules! tell {
+    ($($what:tt)*) => {
+        let _ = writeln!(std::io::stdout(), $($what)*);
+    };
 }
 
 /// Publishes into the journal.
@@ -76,13 +84,12 @@ impl Observer for Reporter {
 
     fn notice(&self, notice: &Notice<'_>) {
         match notice {
-            Notice::BackedOff { tenant, failures, wait, reason, .. } => println!(
-                "{tenant}: {BACKS_OFF} {:.1} s after failure {failures}: {reason}",
-                wait.as_secs_f64()
-            ),
-            Notice::Recovered { tenant } => println!("{tenant}: is well again"),
-            Notice::ProbeFailing { error } => println!("cannot look for messages: {error}"),
-            Notice::Stopped => println!("stopped, holds nothing"),
+            Notice::BackedOff { tenant, failures, wait, reason, .. } => {
+                tell!("{tenant}: {BACKS_OFF} {:.1} s after failure {failures}: {reason}", wait.as_secs_f64())
+            }
+            Notice::Recovered { tenant } => tell!("{tenant}: is well again"),
+            Notice::ProbeFailing { error } => tell!("cannot look for messages: {error}"),
+            Notice::Stopped => tell!("stopped, holds nothing"),
             _ => {}
         }
     }
@@ -97,9 +104,9 @@ impl Observation for Step {
         let tenant = self.tenant;
         match outcome {
             Outcome::Settled { messages } if *messages > 0 => {
-                println!("{tenant}: published and marked {messages}");
+                tell!("{tenant}: published and marked {messages}");
             }
-            Outcome::Failed(error) => println!("{tenant}: {error}"),
+            Outcome::Failed(error) => tell!("{tenant}: {error}"),
             _ => {}
         }
     }

@@ -26,11 +26,13 @@ pub(super) fn tell(story: &Story, evidence: &Evidence<'_>, problems: &[String]) 
     Story::line(&format!("        publications by replica: {}", by_replica.join(", ")));
     Story::line("");
     let seconds = story.seconds();
+    let has_late = evidence.orders.iter().any(|order| order.fate == Fate::CommittedLate);
+    let late = if has_late { " (but for the late one)" } else { "" };
     if problems.is_empty() {
         let well = story.paint("1;32", "CHECK PASSED");
         Story::line(&format!(
             "        {well} in {seconds:.1} s: every committed order was published, none that was rolled back,\n        \
-             in order per tenant, and twice only the {} that the kill left unmarked",
+             in order per tenant{late}, and twice only the {} that the kill left unmarked",
             evidence.unmarked.len(),
         ));
     } else {

@@ -64,7 +64,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         println!("{line}");
     }
     // Without arguments everything runs, so that a database without a test is a mistake of ours.
-    let missing = if options.cargo.is_empty() { tally.databases_without_a_test() } else { Vec::new() };
+    let everything = status.success() && options.cargo.is_empty();
+    let missing = if everything { tally.databases_without_a_test() } else { Vec::new() };
     for database in &missing {
         println!("no test ran on {database}");
     }
