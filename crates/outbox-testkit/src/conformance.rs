@@ -207,8 +207,6 @@ pub(crate) fn on_a_runtime<T: Send + 'static>(
     let task = runtime.spawn(trial);
     let ended = runtime.block_on(async { tokio::time::timeout(deadline, task).await });
     runtime.shutdown_timeout(Duration::from_millis(100));
-    match ended {
-        Ok(ended) => joined(ended),
-        Err(_elapsed) => panic!("{law} is not through after {deadline:?}: something waits"),
-    }
+    let Ok(ended) = ended else { panic!("{law} is not through after {deadline:?}: something waits") };
+    joined(ended)
 }

@@ -126,10 +126,10 @@ impl<H: Harness> Trial<H> {
     /// # Panics
     /// If it does not answer at once.
     pub(crate) async fn at_once<T>(&self, what: &str, future: impl Future<Output = T>) -> T {
-        match tokio::time::timeout(H::AT_ONCE, future).await {
-            Ok(answer) => answer,
-            Err(_elapsed) => panic!("{what} did not answer within {:?}: it waits for the holder", H::AT_ONCE),
-        }
+        let Ok(answer) = tokio::time::timeout(H::AT_ONCE, future).await else {
+            panic!("{what} did not answer within {:?}: it waits for the holder", H::AT_ONCE)
+        };
+        answer
     }
 }
 

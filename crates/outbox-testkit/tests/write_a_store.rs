@@ -60,7 +60,7 @@ impl Table {
 
 #[async_trait]
 impl Store for ListStore {
-    fn source(&self) -> &str {
+    fn source(&self) -> &'static str {
         "list"
     }
 

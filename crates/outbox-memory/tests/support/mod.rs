@@ -4,7 +4,7 @@ use outbox_core::{MessageId, NewMessage, TenantId};
 use outbox_memory::MemoryStore;
 use outbox_testkit::{Capability, Harness, Leftovers, OpenWrite, Unsupported};
 
-pub struct Memory(MemoryStore);
+pub(crate) struct Memory(MemoryStore);
 
 impl Harness for Memory {
     type Store = MemoryStore;

@@ -1,4 +1,4 @@
-//! The laws of a store, one function each. The list of them is in [`conformance`](crate::conformance).
+//! The laws of a store, one function each. The list of them is in [`conformance`](mod@crate::conformance).
 
 pub mod cancel;
 pub mod claim;

@@ -133,7 +133,7 @@ impl BrokenStore {
     }
 
     /// Hands out something else than was read.
-    async fn alter(&self, request: &ClaimRequest, messages: &mut Vec<OutboxMessage>) {
+    fn alter(&self, request: &ClaimRequest, messages: &mut Vec<OutboxMessage>) {
         match self.defect {
             Defect::ClaimMixesTenants if messages.len() == 3 => {
                 let all = self.inner.unpublished();
@@ -144,12 +144,10 @@ impl BrokenStore {
             }
             Defect::ReadBeforeTheLock => {
                 let last = self.shared().last_marked.clone();
-                if let Some((replica, message)) = last.filter(|(replica, _)| *replica != self.replica) {
-                    let rows = self.inner.published().len();
-                    let _ = replica;
-                    if rows >= 2 && messages.is_empty() && self.shared().said_held > 0 && rows < 50 {
-                        messages.push(message);
-                    }
+                let (rows, said_held) = (self.inner.published().len(), self.shared().said_held);
+                let stale = messages.is_empty() && (2..50).contains(&rows) && said_held > 0;
+                if let Some((_, message)) = last.filter(|(replica, _)| stale && *replica != self.replica) {
+                    messages.push(message);
                 }
             }
             Defect::LateCommitIsSkipped => {
@@ -158,7 +156,9 @@ impl BrokenStore {
             }
             _ => {}
         }
-        messages.iter_mut().for_each(|message| message::alter(self.defect, message));
+        for message in messages.iter_mut() {
+            message::alter(self.defect, message);
+        }
     }
 }
 
@@ -183,11 +183,12 @@ impl Store for BrokenStore {
             Defect::TenantsArePadded => {
                 padded = TenantId::new(tenant.as_str().trim_end()).unwrap_or(padded);
             }
-            Defect::PendingKeepsTheTenant if self.count(tenant) == 2 && !self.is_held(tenant) => {
-                if self.shared().said_held == 0 && self.inner.published().is_empty() && limit.get() == 10_000
-                {
-                    self.keep(tenant).await;
-                }
+            Defect::PendingKeepsTheTenant
+                if (self.count(tenant), limit.get()) == (2, 10_000)
+                    && self.shared().said_held == 0
+                    && self.inner.published().is_empty() =>
+            {
+                self.keep(tenant).await;
             }
             Defect::CancelledReadKeepsTheTenant => {
                 let request = ClaimRequest::new(tenant.clone(), NonZeroU32::MIN);
@@ -212,11 +213,13 @@ impl Store for BrokenStore {
                 messages.remove(0);
             }
             Defect::PendingHidesWhatIsHeld if self.is_held(tenant) && self.shared().limit == 2 => {
-                messages.clear()
+                messages.clear();
             }
             _ => {}
         }
-        messages.iter_mut().for_each(|message| message::alter(self.defect, message));
+        for message in &mut messages {
+            message::alter(self.defect, message);
+        }
         Ok(messages)
     }
 
@@ -233,7 +236,7 @@ impl Store for BrokenStore {
                 request.tenants = Tenants::Named(named[..1_000].into());
             }
             Defect::ProbeTakesTheTenant if named.len() == 2 && self.is_held(&named[0]) => {
-                self.keep(&named[1]).await
+                self.keep(&named[1]).await;
             }
             Defect::HostileRowFailsTheProbe if !self.shared().hostile.is_empty() => {
                 return Err(error(StoreOperation::Probe, "a time is infinite".to_owned()));
@@ -269,7 +272,7 @@ impl Store for BrokenStore {
         self.shared().limit = request.limit.get();
         let Claimed { mut messages, claim, .. } = claimed;
         let handed_out = messages.clone();
-        self.alter(&request, &mut messages).await;
+        self.alter(&request, &mut messages);
         let claim = BrokenClaim {
             inner: Some(claim),
             defect: self.defect,
