@@ -152,7 +152,9 @@ impl Shared {
         let known = answer.is_ok();
         match answer {
             Err(problem) => problems.push(problem),
-            Ok(oldest) => {
+            Ok(mut oldest) => {
+                // Stores answer in an order of their own.
+                oldest.sort_by(|one, other| one.tenant_id.cmp(&other.tenant_id));
                 for found in oldest {
                     let entry = tenants.entry(found.tenant_id.clone()).or_default();
                     entry.oldest = Some(found.id);

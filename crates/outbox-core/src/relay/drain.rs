@@ -67,7 +67,7 @@ async fn drain_all(shared: Arc<Shared>, stop: Stop) -> Result<DrainReport, Relay
     }
     let limit = shared.config.initial_batch;
     let mut ready: VecDeque<Turn> =
-        oldest.into_iter().map(|found| Turn { tenant: found.tenant_id, limit, failures: 0 }).collect();
+        oldest.into_iter().map(|found| Turn { tenant: found.tenant_id, limit, tried: None }).collect();
     let (mut sweeps, mut swept) = (JoinSet::new(), HashMap::new());
     let mut deadline = std::pin::pin!(async {
         stop.wait().await;
@@ -114,8 +114,8 @@ fn outcome(sweep: Sweep) -> Option<DrainOutcome> {
         SweepEnd::OutOfTime => None,
         SweepEnd::Clean { .. } => Some(DrainOutcome::Empty),
         SweepEnd::Held => Some(DrainOutcome::HeldElsewhere),
-        SweepEnd::Refused { message, reason } => Some(DrainOutcome::Refused { message, reason }),
-        SweepEnd::Failed(error) => Some(DrainOutcome::Failed { reason: with_causes(&error) }),
+        SweepEnd::Refused { tried, reason } => Some(DrainOutcome::Refused { message: tried.message, reason }),
+        SweepEnd::Failed { error, .. } => Some(DrainOutcome::Failed { reason: with_causes(&error) }),
         SweepEnd::Interrupted => Some(DrainOutcome::Interrupted),
     }
 }

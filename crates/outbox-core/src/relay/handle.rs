@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::task::{JoinError, JoinHandle};
 
+use super::board::Board;
 use super::observe::panic_text;
 use super::run::run;
 use super::stop::{Stop, StopOnDrop};
@@ -23,7 +24,8 @@ impl RelayHandle {
     pub(super) fn start(shared: Arc<Shared>) -> Result<Self, RelayError> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| RelayError::NoRuntime)?;
         let stop = Stop::default();
-        let task = runtime.spawn(run(shared, stop.clone()));
+        let on_board = Board::begin(&shared.board);
+        let task = runtime.spawn(run(shared, stop.clone(), on_board));
         Ok(Self { stop: StopOnDrop(stop), task })
     }
 

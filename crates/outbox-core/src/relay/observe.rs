@@ -63,7 +63,7 @@ impl Watch {
             if let Some(observation) = slot
                 && contain(&self.panics, || observation.propagate(headers)).is_none()
             {
-                *slot = None;
+                contain(&self.panics, || *slot = None);
             }
         }
     }
@@ -103,7 +103,7 @@ fn enter(slots: &mut [Option<Box<dyn Observation>>], panics: &AtomicU64, poll: &
             }
         };
         if contain(panics, || observation.enter(&mut once)).is_none() {
-            *slot = None;
+            contain(panics, || *slot = None);
         }
     }
     if !polled {
@@ -120,10 +120,17 @@ fn contain<T>(panics: &AtomicU64, code: impl FnOnce() -> T) -> Option<T> {
             if count.is_power_of_two() {
                 tracing::error!(count, panic = %panic_text(&*panic), "an outbox observer panicked");
             }
-            // Its payload's destructor is the observer's code too.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
+            discard(panic);
             None
         }
+    }
+}
+
+/// Drops a panic's payload. Its destructor is the code of whoever panicked, and may panic as well; what that
+/// leaves is leaked, for there would be no end to it.
+pub(crate) fn discard(panic: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(another);
     }
 }
 
@@ -135,3 +142,6 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::Shared;
-use super::observe::{Watch, panic_text};
+use super::observe::{Watch, discard, panic_text};
 use crate::{Accepted, Delivery, Operation, OutboxMessage, Outcome, PublishError, RefusalCause};
 
 /// How a publish ended.
@@ -90,7 +90,7 @@ async fn watched(
         Ok(answer) => answer.map_err(|error| (RefusalCause::Publisher(error.class()), error)),
         Err(panic) => {
             let error = PublishError::refused(format!("the publisher panicked: {}", panic_text(&*panic)));
-            drop(Contained(Some(panic)));
+            discard(panic);
             Err((RefusalCause::Panic, error))
         }
     }
@@ -104,6 +104,7 @@ impl<T> Drop for Contained<T> {
         let value = self.0.take();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
             tracing::error!(panic = %panic_text(&*panic), "a publisher's future panicked when it was dropped");
+            discard(panic);
         }
     }
 }

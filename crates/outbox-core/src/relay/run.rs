@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 
 use super::Shared;
-use super::board::{Board, TenantState};
+use super::board::{Run as OnBoard, TenantState};
 use super::observe::{Observers, panic_text};
 use super::schedule::{Change, Schedule, back_off};
 use super::stop::Stop;
@@ -41,13 +41,13 @@ pub(crate) async fn probe(shared: &Shared) -> ProbeAnswer {
 pub(crate) async fn contained_sweep(shared: Arc<Shared>, turn: Turn, stop: Stop) -> Sweep {
     AssertUnwindSafe(sweep(shared, turn, stop)).catch_unwind().await.unwrap_or_else(|panic| {
         let reason = format!("the sweep panicked: {}", panic_text(&*panic));
-        Sweep { settled: 0, end: SweepEnd::Failed(StoreError::permanent(StoreOperation::Claim, reason)) }
+        let error = StoreError::permanent(StoreOperation::Claim, reason);
+        Sweep { settled: 0, end: SweepEnd::Failed { error, tried: None } }
     })
 }
 
 /// One run, until `stop`; ends when it holds nothing any more.
-pub(crate) async fn run(shared: Arc<Shared>, stop: Stop) {
-    let on_board = Board::begin(&shared.board);
+pub(crate) async fn run(shared: Arc<Shared>, stop: Stop, on_board: OnBoard) {
     let announced = Announced::begin(&shared.observers);
     tracing::info!(source = shared.store.source(), "outbox relay started");
     let mut run = Run::new(Arc::clone(&shared), stop);
@@ -87,7 +87,9 @@ struct Run {
     schedule: Schedule,
     random: fastrand::Rng,
     sweeps: JoinSet<Sweep>,
-    swept: HashMap<Id, TenantId>,
+    /// Who is being swept, and how many wakes there had been when that began.
+    swept: HashMap<Id, (TenantId, u64)>,
+    wakes: u64,
     probe: Option<JoinHandle<ProbeAnswer>>,
     next_probe: Duration,
     failed_probes: u32,
@@ -99,7 +101,18 @@ impl Run {
         let schedule = Schedule::new(shared.config.clone(), random.fork());
         let next_probe = shared.clock.monotonic();
         let (sweeps, swept) = (JoinSet::new(), HashMap::new());
-        Self { shared, stop, schedule, random, sweeps, swept, probe: None, next_probe, failed_probes: 0 }
+        Self {
+            shared,
+            stop,
+            schedule,
+            random,
+            sweeps,
+            swept,
+            wakes: 0,
+            probe: None,
+            next_probe,
+            failed_probes: 0,
+        }
     }
 
     async fn work(&mut self) {
@@ -124,10 +137,8 @@ impl Run {
                     self.probed(answer);
                 }
                 Ok(()) = wake.changed() => {
-                    // The failed probe's back-off stands; a wake never cuts one short.
-                    if self.failed_probes == 0 {
-                        self.next_probe = clock.monotonic();
-                    }
+                    self.wakes += 1;
+                    self.probe_now();
                 }
                 () = async { clock.sleep(rest.unwrap_or_default()).await }, if rest.is_some() => {}
             }
@@ -165,7 +176,14 @@ impl Run {
             let tenant = turn.tenant.clone();
             self.shared.board.set_tenant(&tenant, TenantState::Sweeping);
             let task = contained_sweep(Arc::clone(&self.shared), turn, self.stop.clone());
-            self.swept.insert(self.sweeps.spawn(task).id(), tenant);
+            self.swept.insert(self.sweeps.spawn(task).id(), (tenant, self.wakes));
+        }
+    }
+
+    /// Makes the next probe due. A failed one's back-off stands: a wake never cuts one short.
+    fn probe_now(&mut self) {
+        if self.failed_probes == 0 {
+            self.next_probe = self.shared.clock.monotonic();
         }
     }
 
@@ -210,16 +228,23 @@ impl Run {
         let (id, sweep) = match ended {
             Ok(ended) => ended,
             Err(error) => {
-                let failed = StoreError::transient(StoreOperation::Claim, "the sweep's task was ended");
-                (error.id(), Sweep { settled: 0, end: SweepEnd::Failed(failed) })
+                let id = error.id();
+                let error = StoreError::transient(StoreOperation::Claim, "the sweep's task was ended");
+                (id, Sweep { settled: 0, end: SweepEnd::Failed { error, tried: None } })
             }
         };
-        let Some(tenant) = self.swept.remove(&id) else { return };
+        let Some((tenant, wakes)) = self.swept.remove(&id) else { return };
+        if wakes < self.wakes {
+            // What the wake told of may have been committed after this sweep had read.
+            self.probe_now();
+        }
         let change = self.schedule.finished(self.shared.clock.monotonic(), &tenant, &sweep);
         let state = match sweep.end {
             SweepEnd::Held => TenantState::HeldElsewhere,
-            SweepEnd::Refused { message, reason } => self.backed_off(&tenant, Some(message), reason, change),
-            SweepEnd::Failed(error) => self.backed_off(&tenant, None, with_causes(&error), change),
+            SweepEnd::Refused { tried, reason } => {
+                self.backed_off(&tenant, Some(tried.message), reason, change)
+            }
+            SweepEnd::Failed { error, .. } => self.backed_off(&tenant, None, with_causes(&error), change),
             _ => TenantState::Idle,
         };
         self.shared.board.set_tenant(&tenant, state);

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::sweep::{Sweep, SweepEnd, Turn};
+use super::sweep::{Sweep, SweepEnd, Tried, Turn};
 use crate::{OldestPending, RelayConfig, TenantId};
 
 /// After so many full batches in a row a tenant leaves a gap, in which another replica can claim it.
@@ -30,6 +30,7 @@ enum Place {
 struct Tenant {
     place: Place,
     failures: u32,
+    tried: Option<Tried>,
     batch: NonZeroU32,
     full_batches: u32,
 }
@@ -83,7 +84,7 @@ impl Schedule {
 
     fn make_ready(&mut self, id: &TenantId) {
         let batch = self.config.initial_batch;
-        let fresh = || Tenant { place: Place::Idle, failures: 0, batch, full_batches: 0 };
+        let fresh = || Tenant { place: Place::Idle, failures: 0, tried: None, batch, full_batches: 0 };
         let tenant = self.tenants.entry(id.clone()).or_insert_with(fresh);
         if tenant.place == Place::Idle {
             tenant.place = Place::Ready;
@@ -106,7 +107,7 @@ impl Schedule {
             let id = self.ready.pop_front()?;
             if let Some(tenant) = self.tenants.get_mut(&id) {
                 tenant.place = Place::Sweeping;
-                return Some(Turn { limit: tenant.batch, failures: tenant.failures, tenant: id });
+                return Some(Turn { limit: tenant.batch, tried: tenant.tried, tenant: id });
             }
         }
     }
@@ -121,13 +122,19 @@ impl Schedule {
         let jitter = self.random.f64();
         let Some(tenant) = self.tenants.get_mut(id) else { return Change::None };
         let failed_before = tenant.failures > 0;
+        match &sweep.end {
+            SweepEnd::Refused { tried, .. } => tenant.tried = Some(*tried),
+            SweepEnd::Failed { tried, .. } => tenant.tried = *tried,
+            SweepEnd::Clean { .. } | SweepEnd::OutOfTime => tenant.tried = None,
+            SweepEnd::Held | SweepEnd::Interrupted => {}
+        }
         let (place, change) = match &sweep.end {
             SweepEnd::Interrupted => (Place::Idle, Change::None),
             SweepEnd::Held => {
                 let rest = self.config.poll_interval.mul_f64(0.75 + jitter / 2.0);
                 (Place::Waiting(now.saturating_add(rest)), Change::None)
             }
-            SweepEnd::Refused { .. } | SweepEnd::Failed(_) => {
+            SweepEnd::Refused { .. } | SweepEnd::Failed { .. } => {
                 tenant.failures = if sweep.settled > 0 { 1 } else { tenant.failures.saturating_add(1) };
                 tenant.batch = self.config.initial_batch;
                 tenant.full_batches = 0;

@@ -21,8 +21,24 @@ const VERIFY_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Turn {
     pub(crate) tenant: TenantId,
     pub(crate) limit: NonZeroU32,
-    /// Failures in a row before this turn.
-    pub(crate) failures: u32,
+    /// What earlier turns tried in vain.
+    pub(crate) tried: Option<Tried>,
+}
+
+/// The message that a tenant is at, and how often this relay has published it without a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tried {
+    pub(crate) message: MessageId,
+    pub(crate) attempts: u32,
+}
+
+impl Turn {
+    /// One more attempt at a message. Others have their turns too: what was tried may be published by now.
+    fn attempt(&self, message: &OutboxMessage) -> Tried {
+        let before = self.tried.filter(|tried| tried.message == message.id);
+        let attempts = before.map_or(0, |tried| tried.attempts).saturating_add(1);
+        Tried { message: message.id, attempts }
+    }
 }
 
 /// How a turn ended.
@@ -43,9 +59,9 @@ pub(crate) enum SweepEnd {
     /// The batch was cut short by its time bound; there is more.
     OutOfTime,
     /// A message was refused; those before it are marked.
-    Refused { message: MessageId, reason: String },
+    Refused { tried: Tried, reason: String },
     /// The store failed; what was accepted and not marked is published again.
-    Failed(StoreError),
+    Failed { error: StoreError, tried: Option<Tried> },
     /// A stop cut the batch short; what was accepted is marked.
     Interrupted,
 }
@@ -63,17 +79,18 @@ pub(crate) async fn sweep(shared: Arc<Shared>, turn: Turn, stop: Stop) -> Sweep 
     let started = shared.clock.monotonic();
     match claim(&shared, &turn).await {
         Ok(ClaimOutcome::Held) => Sweep::nothing(SweepEnd::Held),
-        Err(error) => Sweep::nothing(SweepEnd::Failed(error)),
+        Err(error) => Sweep::nothing(SweepEnd::Failed { error, tried: turn.tried }),
         Ok(ClaimOutcome::Claimed(claimed)) => {
             let Claimed { messages, claim, .. } = claimed;
+            let tried = messages.first().map(|message| turn.attempt(message));
             let (accepted, claim, end) =
                 match publish_all(&shared, &turn, &messages, claim, started, &stop).await {
                     Ok(ended) => ended,
-                    Err(error) => return Sweep::nothing(SweepEnd::Failed(error)),
+                    Err(error) => return Sweep::nothing(SweepEnd::Failed { error, tried }),
                 };
             match settle(&shared, &turn.tenant, claim, &messages[..accepted]).await {
                 Ok(()) => Sweep { settled: accepted, end },
-                Err(error) => Sweep::nothing(SweepEnd::Failed(error)),
+                Err(error) => Sweep::nothing(SweepEnd::Failed { error, tried }),
             }
         }
     }
@@ -111,7 +128,6 @@ async fn publish_all(
     stop: &Stop,
 ) -> Result<PublishedPrefix, StoreError> {
     let mut verified = shared.clock.monotonic();
-    let mut failures = turn.failures;
     for (index, message) in messages.iter().enumerate() {
         if stop.requested() {
             return Ok((index, claim, SweepEnd::Interrupted));
@@ -124,11 +140,12 @@ async fn publish_all(
             claim = verify(shared, claim).await?;
             verified = shared.clock.monotonic();
         }
-        match publish(shared, message, failures.saturating_add(1), stop.abort()).await {
-            Published::Accepted => failures = 0,
+        let tried = turn.attempt(message);
+        match publish(shared, message, tried.attempts, stop.abort()).await {
+            Published::Accepted => {}
             Published::Refused(error) => {
                 let reason = with_causes(&error);
-                return Ok((index, claim, SweepEnd::Refused { message: message.id, reason }));
+                return Ok((index, claim, SweepEnd::Refused { tried, reason }));
             }
             Published::Dropped => return Ok((index, claim, SweepEnd::Interrupted)),
         }
@@ -157,8 +174,10 @@ async fn settle(
 ) -> Result<(), StoreError> {
     let watch = shared.observers.start(&Operation::settle(shared.store.source(), tenant, accepted.len()));
     let settlement = Settlement::published(accepted.iter().map(|message| message.id));
-    let answer =
-        call(shared, StoreOperation::Settle, shared.config.store_timeout, claim.settle(settlement)).await;
+    let answer = call(shared, StoreOperation::Settle, shared.config.store_timeout, async move {
+        claim.settle(settlement).await
+    })
+    .await;
     watch.end(&match &answer {
         Ok(()) => Outcome::Settled { messages: accepted.len() },
         Err(error) => Outcome::Failed(error),
