@@ -36,9 +36,7 @@ pub fn check(name: &str, dialect: Dialect) -> Result<(), InvalidIdentifier> {
         return Err(InvalidIdentifier::Nul);
     }
     match dialect.max_identifier_bytes() {
-        Some(max) if name.len() > max => {
-            Err(InvalidIdentifier::TooLong { bytes: name.len(), max, dialect })
-        }
+        Some(max) if name.len() > max => Err(InvalidIdentifier::TooLong { bytes: name.len(), max, dialect }),
         _ => Ok(()),
     }
 }

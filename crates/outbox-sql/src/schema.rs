@@ -2,3 +2,4 @@
 //! table, to read and to copy.
 
 pub mod postgres;
+pub mod sqlite;

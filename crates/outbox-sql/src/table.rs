@@ -232,8 +232,11 @@ impl OutboxTable {
     /// database.
     pub fn check(&self, dialect: Dialect) -> Result<(), InvalidTable> {
         let named = |part, name: &str| {
-            identifier::check(name, dialect)
-                .map_err(|problem| InvalidTable::Name { part, name: name.to_owned(), problem })
+            identifier::check(name, dialect).map_err(|problem| InvalidTable::Name {
+                part,
+                name: name.to_owned(),
+                problem,
+            })
         };
         named("schema", self.schema_on(dialect))?;
         named("table", &self.name)?;

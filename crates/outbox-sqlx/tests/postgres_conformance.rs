@@ -112,19 +112,16 @@ impl<const NAMED: bool> Harness for OnPostgres<NAMED> {
     }
 
     async fn kill_sessions(&self) -> Result<(), Unsupported> {
-        let kill = format!(
-            "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_locks WHERE {}",
-            self.locks()
-        );
+        let kill =
+            format!("SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_locks WHERE {}", self.locks());
         self.database.number(kill).await;
         Ok(())
     }
 
     async fn leftovers(&self) -> Result<Leftovers, Unsupported> {
         let kept: u32 = self.pools.lock().unwrap().iter().map(PgPool::size).sum();
-        let sessions = format!(
-            "pg_stat_activity WHERE datname = current_database() AND application_name = '{STORE}'"
-        );
+        let sessions =
+            format!("pg_stat_activity WHERE datname = current_database() AND application_name = '{STORE}'");
         let transactions = self.count(&format!("{sessions} AND xact_start IS NOT NULL")).await;
         let locks = self.count(&format!("pg_locks WHERE {}", self.locks())).await;
         let connections = self.count(&sessions).await.saturating_sub(usize::try_from(kept).unwrap());

@@ -68,6 +68,7 @@ pub struct TableFacts {
 }
 
 /// What the database said about a column.
+#[expect(clippy::struct_excessive_bools, reason = "each is a column of the answer")]
 #[derive(Debug, Clone, Default)]
 pub struct ColumnFacts {
     /// Its name.
@@ -106,7 +107,8 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
     let name = table.display_name(Dialect::Postgres);
     let mut found = Vec::new();
     if facts.standby {
-        found.push(Finding::error("the server is a standby, where no claim can mark: connect to the primary"));
+        found
+            .push(Finding::error("the server is a standby, where no claim can mark: connect to the primary"));
     }
     if facts.read_only_by_default {
         found.push(Finding::warning(
@@ -135,11 +137,14 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
              (BYPASSRLS)"
         )));
     }
-    if live.comment.as_deref().is_some_and(|comment| {
-        comment.starts_with("outbox schema ") && comment != version_comment()
-    }) {
+    if live
+        .comment
+        .as_deref()
+        .is_some_and(|comment| comment.starts_with("outbox schema ") && comment != version_comment())
+    {
         found.push(Finding::error(format!(
-            "{name} has another version than this library's {:?}: run the migrations between", version_comment()
+            "{name} has another version than this library's {:?}: run the migrations between",
+            version_comment()
         )));
     }
     for (part, column) in table.columns().named() {
@@ -157,9 +162,11 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
 fn check_column(table: &OutboxTable, part: &str, live: &ColumnFacts, name: &str, found: &mut Vec<Finding>) {
     let column = format!("{name}.{}", live.name);
     let types = types_of(table, part);
-    if !types.contains(&live.data_type.as_str()) && !(types == TEXT && live.data_type.starts_with("character varying")) {
+    let bounded_text = types == TEXT && live.data_type.starts_with("character varying");
+    if !bounded_text && !types.contains(&live.data_type.as_str()) {
         found.push(Finding::error(format!(
-            "{column} is {}: make it {}, or correct the table's description", live.data_type, types[0]
+            "{column} is {}: make it {}, or correct the table's description",
+            live.data_type, types[0]
         )));
     }
     let required = matches!(part, "id" | "tenant_id" | "kind" | "subject_id" | "occurred_at");
@@ -176,7 +183,9 @@ fn check_column(table: &OutboxTable, part: &str, live: &ColumnFacts, name: &str,
         found.push(Finding::error(format!(
             "{column} has a collation that takes different texts for equal ones: make it COLLATE \"C\""
         )));
-    } else if part == "tenant_id" && live.collation.as_deref().is_some_and(|name| name != "C" && name != "POSIX") {
+    } else if part == "tenant_id"
+        && live.collation.as_deref().is_some_and(|name| name != "C" && name != "POSIX")
+    {
         found.push(Finding::warning(format!(
             "{column} has a collation whose order an upgrade of the system may change under the index: make it \
              COLLATE \"C\", or reindex after each"
@@ -224,23 +233,30 @@ fn types_of(table: &OutboxTable, part: &str) -> &'static [&'static str] {
 fn check_indexes(table: &OutboxTable, live: &TableFacts, name: &str, found: &mut Vec<Finding>) {
     let columns = table.columns();
     let word = |name: &str| quote(name, Dialect::Postgres);
-    if !live.indexes.iter().any(|index| index.unique && index.predicate.is_none() && index.columns == [columns.id.as_str()]) {
+    if !live
+        .indexes
+        .iter()
+        .any(|index| index.unique && index.predicate.is_none() && index.columns == [columns.id.as_str()])
+    {
         found.push(Finding::error(format!(
-            "{name}.{} is not unique, and subscribers deduplicate by it: make it the primary key", columns.id
+            "{name}.{} is not unique, and subscribers deduplicate by it: make it the primary key",
+            columns.id
         )));
     }
     let pending = [columns.tenant_id.as_str(), columns.id.as_str()];
     // PostgreSQL writes a name with quotes only where it needs them.
-    let predicates = [
-        format!("({} IS NULL)", columns.published_at),
-        format!("({} IS NULL)", word(&columns.published_at)),
-    ];
+    let predicates =
+        [format!("({} IS NULL)", columns.published_at), format!("({} IS NULL)", word(&columns.published_at))];
     let serves = |index: &&IndexFacts| {
-        index.columns == pending && index.predicate.as_ref().is_some_and(|predicate| predicates.contains(predicate))
+        index.columns == pending
+            && index.predicate.as_ref().is_some_and(|predicate| predicates.contains(predicate))
     };
     let ddl = format!(
         "CREATE INDEX CONCURRENTLY ON {} ({}, {}) WHERE {} IS NULL",
-        table.quoted(Dialect::Postgres), word(pending[0]), word(pending[1]), word(&columns.published_at)
+        table.quoted(Dialect::Postgres),
+        word(pending[0]),
+        word(pending[1]),
+        word(&columns.published_at)
     );
     match live.indexes.iter().find(serves) {
         None => found.push(Finding::warning(format!(

@@ -130,7 +130,12 @@ impl PostgresClaim {
                 .fetch_one(connection.get().map_err(failed)?)
                 .await
                 .map_err(failed)?;
-        commit(connection, transaction).await.map_err(failed)?;
+        let fate = commit(connection, transaction).await.map_err(failed)?;
+        if fate.as_deref() != Some("committed") {
+            let fate = fate.as_deref().unwrap_or("unknown");
+            let lost = format!("the commit was answered, and the transaction is {fate}: nothing is marked");
+            return Err(StoreError::transient(operation, lost));
+        }
         if usize::try_from(marked).is_ok_and(|marked| marked == given) {
             return Ok(());
         }
@@ -145,20 +150,13 @@ impl PostgresClaim {
     }
 }
 
-/// Commits, and makes sure of it.
-async fn commit(mut connection: ArmedConnection, transaction: i64) -> sqlx::Result<()> {
+/// Commits, and answers what became of the transaction: a `COMMIT` can be answered by a rollback.
+async fn commit(mut connection: ArmedConnection, transaction: i64) -> sqlx::Result<Option<String>> {
     let rows: Vec<PgRow> =
         sqlx::raw_sql(AssertSqlSafe(commit_and_confirm(transaction))).fetch_all(connection.get()?).await?;
-    let fate: Option<String> = match rows.first() {
-        Some(row) => row.try_get(0)?,
-        None => None,
-    };
-    if fate.as_deref() != Some("committed") {
-        let fate = fate.unwrap_or_else(|| "forgotten".to_owned());
-        return Err(sqlx::Error::Protocol(format!("COMMIT was answered, and the transaction is {fate}")));
-    }
+    let fate = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
     connection.give_back();
-    Ok(())
+    Ok(fate)
 }
 
 #[async_trait]

@@ -78,7 +78,10 @@ async fn every_kind_of_table_gives_back_what_was_written() {
         let probe = outbox_core::ProbeRequest::new(outbox_core::Tenants::Discovered);
         let age = store.probe(&probe).await.unwrap()[0].time.unwrap().age;
         let now = database.number("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").await;
-        assert!(age.as_micros().abs_diff(u128::try_from(now - time.as_micros()).unwrap()) < 60_000_000, "{age:?}");
+        assert!(
+            age.as_micros().abs_diff(u128::try_from(now - time.as_micros()).unwrap()) < 60_000_000,
+            "{age:?}"
+        );
         let micros = second.occurred_at.as_micros();
         assert!(micros.abs_diff(now) < 60_000_000, "the server's own time, as UTC: {micros}");
         drop(claimed);

@@ -5,6 +5,7 @@ use outbox_sqlx::postgres::PostgresStore;
 use outbox_sqlx::{Columns, OutboxTable};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
+use crate::proxy::Proxy;
 use crate::support::{Database, ROLE, claim, is_held, message, refused, tenant};
 
 /// A missing table: every operation says so, and works once it is there.
@@ -104,6 +105,45 @@ async fn a_commit_that_fails_is_an_error() {
     assert_eq!(error.kind(), StoreErrorKind::Transient, "{error}");
     database.wait_until_nothing_is_left(crate::support::STORE).await;
     assert_eq!(claim(&store, "acme").await.messages.len(), 1);
+    database.drop().await;
+}
+
+/// A COMMIT that the server answers by rolling back is an error, though every answer was a good one.
+#[tokio::test]
+async fn a_commit_that_is_answered_by_a_rollback_is_an_error() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    database.append(&table, &[message("acme", "1")]).await;
+    let proxy = Proxy::start(&database.options).await;
+    let pool = PgPoolOptions::new().connect_lazy_with(proxy.options(&database.options));
+    let store = PostgresStore::new(pool, table.description().clone()).unwrap();
+    let claimed = claim(&store, "acme").await;
+    proxy.change("COMMIT", "ABORT ");
+    let published: Vec<_> = claimed.messages.iter().map(|message| message.id).collect();
+    let error = claimed.claim.settle(Settlement::published(published)).await.unwrap_err();
+    assert!(error.message().contains("aborted: nothing is marked"), "{error}");
+    let pending = "SELECT count(*) FROM outbox_message WHERE published_at IS NULL";
+    assert_eq!(database.number(pending).await, 1);
+    database.drop().await;
+}
+
+/// Rows that row security hides from the mark are an error as well.
+#[tokio::test]
+async fn marks_that_row_security_forbids_are_an_error() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    database.append(&table, &[message("acme", "1"), message("acme", "2")]).await;
+    database
+        .run(
+            "ALTER TABLE outbox_message ENABLE ROW LEVEL SECURITY;
+             CREATE POLICY reading ON outbox_message FOR SELECT USING (true);
+             CREATE POLICY marking ON outbox_message FOR UPDATE USING (id = 1) WITH CHECK (true)",
+        )
+        .await;
+    let claimed = claim(&database.store(table.description()), "acme").await;
+    let published: Vec<_> = claimed.messages.iter().map(|message| message.id).collect();
+    let error = claimed.claim.settle(Settlement::published(published)).await.unwrap_err();
+    assert!(error.message().contains("1 of 2 published messages were marked"), "{error}");
     database.drop().await;
 }
 

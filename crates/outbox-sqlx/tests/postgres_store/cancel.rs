@@ -38,8 +38,17 @@ async fn write_is_there(database: &Database, table: &PostgresTable, pool: &PgPoo
 /// each operation: it was sent, its answer is outstanding, the future is dropped.
 #[tokio::test]
 async fn a_future_dropped_while_an_answer_is_outstanding_leaves_nothing_in_the_pool() {
-    let places =
-        ["LIMIT $2", "WITH RECURSIVE", "BEGIN", "SET LOCAL", "pg_try_advisory", "SELECT batch.*", "SELECT 1", "UPDATE", "COMMIT"];
+    let places = [
+        "LIMIT $2",
+        "WITH RECURSIVE",
+        "BEGIN",
+        "SET LOCAL",
+        "pg_try_advisory",
+        "SELECT batch.*",
+        "SELECT 1",
+        "UPDATE",
+        "COMMIT",
+    ];
     for named in [true, false] {
         let database = Database::create().await;
         let table = database.make(&OutboxTable::default()).await;

@@ -15,7 +15,9 @@ async fn found(database: &Database, table: &OutboxTable) -> Vec<String> {
 #[tokio::test]
 async fn nothing_is_found_about_a_table_of_our_own_making() {
     let database = Database::create().await;
-    database.run(format!("CREATE SCHEMA \"Sch\"\"ema\"; GRANT USAGE ON SCHEMA \"Sch\"\"ema\" TO {ROLE}")).await;
+    database
+        .run(format!("CREATE SCHEMA \"Sch\"\"ema\"; GRANT USAGE ON SCHEMA \"Sch\"\"ema\" TO {ROLE}"))
+        .await;
     for table in [
         OutboxTable::default(),
         OutboxTable::prisma("OutboxMessage"),
@@ -61,7 +63,9 @@ async fn each_fault_of_a_table_is_found() {
             "name the table itself",
         ),
     ];
-    database.run("CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false)").await;
+    database
+        .run("CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+        .await;
     database.run("CREATE COLLATION \"en_US\" (provider = icu, locale = 'en-US')").await;
     for (fault, expected) in faults {
         database.make(&table).await;

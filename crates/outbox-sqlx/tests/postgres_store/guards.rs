@@ -32,9 +32,8 @@ async fn seen(settings: &[&str], column: &str) -> String {
     }
     // Sessions that begin from here on have the settings, the superuser's too.
     let mut writer = database.clone();
-    writer.admin = PgPoolOptions::new().connect_lazy_with(
-        database.options.clone().options([("default_transaction_read_only", "off")]),
-    );
+    writer.admin = PgPoolOptions::new()
+        .connect_lazy_with(database.options.clone().options([("default_transaction_read_only", "off")]));
     let table = writer.make(&OutboxTable::default()).await;
     writer.run(WATCH).await;
     writer.append(&table, &[message("acme", "1")]).await;

@@ -33,7 +33,9 @@ async fn names_that_need_quotes_work() {
     }
     for schema in ["My-Schema", "select", "a\"b'c", &longest] {
         let quoted = schema.replace('"', "\"\"");
-        database.run(format!("CREATE SCHEMA \"{quoted}\"; GRANT USAGE ON SCHEMA \"{quoted}\" TO {ROLE}")).await;
+        database
+            .run(format!("CREATE SCHEMA \"{quoted}\"; GRANT USAGE ON SCHEMA \"{quoted}\" TO {ROLE}"))
+            .await;
         works(&database, &OutboxTable::new("select").with_schema(schema)).await;
     }
     database.drop().await;

@@ -1,4 +1,5 @@
-//! A proxy between a store and its server that holds an answer back, so that a future waits at a chosen place.
+//! A proxy between a store and its server that holds an answer back, so that a future waits at a chosen place, or
+//! changes a statement on its way.
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ pub(crate) struct Proxy {
 struct Shared {
     text: watch::Sender<Option<Vec<u8>>>,
     held: watch::Sender<bool>,
+    change: watch::Sender<Option<(&'static [u8], &'static [u8])>>,
     seen: Notify,
 }
 
@@ -27,6 +29,7 @@ impl Proxy {
         let shared = Arc::new(Shared {
             text: watch::Sender::new(None),
             held: watch::Sender::new(false),
+            change: watch::Sender::new(None),
             seen: Notify::new(),
         });
         let proxy = Self { port, shared: Arc::clone(&shared) };
@@ -50,6 +53,12 @@ impl Proxy {
         self.shared.text.send_replace(Some(text.as_bytes().to_vec()));
     }
 
+    /// Writes one text of what clients send for another of the same length.
+    pub(crate) fn change(&self, from: &'static str, to: &'static str) {
+        assert_eq!(from.len(), to.len());
+        self.shared.change.send_replace(Some((from.as_bytes(), to.as_bytes())));
+    }
+
     /// Waits until the text was sent, and its answers are being held.
     pub(crate) async fn holding(&self) {
         self.shared.seen.notified().await;
@@ -63,9 +72,10 @@ impl Proxy {
 }
 
 async fn serve(client: TcpStream, server: PgConnectOptions, shared: Arc<Shared>) {
-    let socket = server.get_socket().cloned().or_else(|| {
-        server.get_host().starts_with('/').then(|| server.get_host().into())
-    });
+    let socket = server
+        .get_socket()
+        .cloned()
+        .or_else(|| server.get_host().starts_with('/').then(|| server.get_host().into()));
     if let Some(folder) = socket {
         let path = folder.join(format!(".s.PGSQL.{}", server.get_port()));
         let (from, to) = UnixStream::connect(path).await.unwrap().into_split();
@@ -88,16 +98,25 @@ async fn forward(
     tokio::spawn(async move {
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(read @ 1..) = from_server.read(&mut buffer).await {
-            if held.wait_for(|held| !held).await.is_err() || to_client.write_all(&buffer[..read]).await.is_err() {
+            if held.wait_for(|held| !held).await.is_err()
+                || to_client.write_all(&buffer[..read]).await.is_err()
+            {
                 return;
             }
         }
     });
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(read @ 1..) = from_client.read(&mut buffer).await {
-        let sent = shared.text.borrow().as_ref().is_some_and(|text| {
-            buffer[..read].windows(text.len()).any(|window| window == text)
-        });
+        let sent = shared
+            .text
+            .borrow()
+            .as_ref()
+            .is_some_and(|text| buffer[..read].windows(text.len()).any(|window| window == text));
+        if let Some((from, to)) = *shared.change.borrow() {
+            while let Some(at) = buffer[..read].windows(from.len()).position(|window| window == from) {
+                buffer[at..at + to.len()].copy_from_slice(to);
+            }
+        }
         if sent {
             // Before the server has the statement, so that no answer slips through.
             shared.held.send_replace(true);

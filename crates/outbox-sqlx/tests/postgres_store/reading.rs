@@ -47,8 +47,11 @@ async fn hostile_rows_stop_their_tenant_and_are_named() {
     }
     assert_eq!(ids(&claim(&store, "well").await), well);
     let oldest = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap();
-    let unreadable: Vec<_> =
-        oldest.iter().filter(|oldest| oldest.time.is_none()).map(|oldest| oldest.tenant_id.as_str()).collect();
+    let unreadable: Vec<_> = oldest
+        .iter()
+        .filter(|oldest| oldest.time.is_none())
+        .map(|oldest| oldest.tenant_id.as_str())
+        .collect();
     assert_eq!((oldest.len(), unreadable), (8, vec!["far", "infinite", "past"]));
     database.drop().await;
 }

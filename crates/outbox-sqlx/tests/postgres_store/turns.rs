@@ -58,7 +58,8 @@ const COLLIDING: (&str, &str) = ("tenant-142962", "tenant-228633");
 async fn the_typescript_relay_and_ours_take_turns() {
     let database = Database::create().await;
     let table = database.make(&OutboxTable::prisma("OutboxMessage")).await;
-    let written = database.append(&table, &[message("acme", "1"), message("acme", "2"), message("acme", "3")]).await;
+    let written =
+        database.append(&table, &[message("acme", "1"), message("acme", "2"), message("acme", "3")]).await;
     let store = database.store(table.description());
     let mut theirs = PgConnection::connect_with(&database.options).await.unwrap();
 
@@ -104,8 +105,8 @@ async fn tables_of_one_name_in_two_schemas_are_two_outboxes() {
     database.append(&here, &[message("acme", "here")]).await;
     database.append(&there, &[message("acme", "there"), message("acme", "there")]).await;
     let (first, second) = (database.store(here.description()), database.store(there.description()));
-    let (held_here, held_there) = (claim(&first, "acme").await, claim(&second, "acme").await);
-    assert_eq!((held_here.messages.len(), held_there.messages.len()), (1, 2));
+    let (ours, theirs) = (claim(&first, "acme").await, claim(&second, "acme").await);
+    assert_eq!((ours.messages.len(), theirs.messages.len()), (1, 2));
     database.drop().await;
 }
 

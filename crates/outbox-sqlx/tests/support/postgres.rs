@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use outbox_core::{ClaimOutcome, Claimed, ClaimRequest, NewMessage, Store, StoreError, TenantId};
+use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, Store, StoreError, TenantId};
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -95,7 +95,7 @@ impl Database {
         let mut transaction = self.admin.begin().await.unwrap();
         let ids = table.append_all(&mut transaction, messages).await.unwrap();
         transaction.commit().await.unwrap();
-        ids.into_iter().map(|id| id.get()).collect()
+        ids.into_iter().map(MessageId::get).collect()
     }
 
     /// Waits until a condition holds, as the superuser sees it.
