@@ -6,9 +6,7 @@ mod sqlite_support;
 
 use std::num::NonZeroU32;
 
-use outbox_core::{
-    MessageId, NewMessage, ProbeRequest, Settlement, Store as _, StoreErrorKind, Tenants,
-};
+use outbox_core::{MessageId, NewMessage, ProbeRequest, Settlement, Store as _, StoreErrorKind, Tenants};
 use outbox_sqlx::sqlite::{Severity, SqliteStore, SqliteTable};
 use outbox_sqlx::{AppendError, Columns, InvalidMessage, InvalidTable, OutboxTable, PayloadType, TimeType};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
@@ -33,7 +31,8 @@ async fn names_with_quotes_capitals_keywords_and_spaces_work() {
     let mut columns = Columns::default();
     columns.kind = "group".into();
     columns.subject_id = "Sub\"ject Id".into();
-    for name in ["select", "Out\"box", "it's", "Nach richt", "é\u{301}", "a.b", &"x".repeat(64), "[t]", "`t`"] {
+    for name in ["select", "Out\"box", "it's", "Nach richt", "é\u{301}", "a.b", &"x".repeat(64), "[t]", "`t`"]
+    {
         let table = OutboxTable::new(name).with_columns(columns.clone());
         let database = FileDatabase::with_table(table).await;
         let acme = tenant("acme");
@@ -92,7 +91,10 @@ async fn what_the_table_cannot_hold_is_refused_at_the_append() {
     let writer = database.writer();
     let nul = NewMessage::new(acme.clone(), "kind", "sub\0ject", "x");
     let error = writer.append_all(&mut connection, &[message(&acme, 0), nul]).await.expect_err("a NUL");
-    assert!(matches!(error, AppendError::Invalid { index: 1, reason: InvalidMessage::Nul { .. } }), "{error}");
+    assert!(
+        matches!(error, AppendError::Invalid { index: 1, reason: InvalidMessage::Nul { .. } }),
+        "{error}"
+    );
     let mut columns = Columns::default();
     columns.headers = None;
     let none = OutboxTable::default().with_columns(columns);
@@ -112,12 +114,15 @@ async fn thousands_of_messages_at_once_get_ids_in_their_order() {
     let limit = NonZeroU32::new(2_000).expect("a limit");
     let pending = database.store().pending(&acme, limit).await.expect("pending");
     assert!(pending.iter().enumerate().all(|(n, row)| row.subject_id == format!("order-{n}")));
-    assert!(database.writer().append_all(&mut database.connection().await, &[]).await.expect("none").is_empty());
+    assert!(
+        database.writer().append_all(&mut database.connection().await, &[]).await.expect("none").is_empty()
+    );
 }
 
 #[tokio::test]
 async fn a_text_payload_column_keeps_text() {
-    let database = FileDatabase::with_table(OutboxTable::default().with_payload_type(PayloadType::Text)).await;
+    let database =
+        FileDatabase::with_table(OutboxTable::default().with_payload_type(PayloadType::Text)).await;
     let acme = tenant("acme");
     database.commit(&acme, 1).await;
     let claimed = claim(&database.store(), &acme).await;
@@ -182,20 +187,28 @@ async fn each_hostile_row_stops_its_own_tenant_and_is_named() {
     execute(&database, LOOSE).await;
     // Tenants that nobody can ask for must not hide the others from the probe.
     for nobody in ["NULL", "''", "7", "x'00'", "CAST(x'ff' AS TEXT)"] {
-        execute(&database, &format!("INSERT INTO outbox_message VALUES (NULL, {nobody}, 'k', 's', NULL, NULL, 0, NULL)"))
-            .await;
+        execute(
+            &database,
+            &format!("INSERT INTO outbox_message VALUES (NULL, {nobody}, 'k', 's', NULL, NULL, 0, NULL)"),
+        )
+        .await;
     }
     for (n, (row, _)) in hostile.iter().enumerate() {
         let id = 100 + n;
-        execute(&database, &format!("INSERT INTO outbox_message VALUES ({id}, 'hostile-{n}', {row}, NULL)")).await;
+        execute(&database, &format!("INSERT INTO outbox_message VALUES ({id}, 'hostile-{n}', {row}, NULL)"))
+            .await;
     }
     let acme = tenant("acme");
-    execute(&database, "INSERT INTO outbox_message VALUES (1000, 'acme', 'k', 's', NULL, NULL, 0, NULL)").await;
+    execute(&database, "INSERT INTO outbox_message VALUES (1000, 'acme', 'k', 's', NULL, NULL, 0, NULL)")
+        .await;
     let store = database.store();
     for (n, (_, reason)) in hostile.iter().enumerate() {
         let error = try_claim(&store, &tenant(&format!("hostile-{n}"))).await.expect_err(reason);
         assert_eq!(error.kind(), StoreErrorKind::Permanent);
-        assert!(chain(&error).contains(&format!("row {} ", 100 + n)) && chain(&error).contains(reason), "{error}");
+        assert!(
+            chain(&error).contains(&format!("row {} ", 100 + n)) && chain(&error).contains(reason),
+            "{error}"
+        );
     }
     let found = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.expect("a probe");
     assert_eq!(found.len(), hostile.len() + 1, "every tenant that there is: {found:?}");
@@ -215,8 +228,11 @@ async fn a_check_finds_what_does_not_suit() {
     execute(&database, LOOSE).await;
     let loose = errors(&database.store()).await;
     assert!(loose.contains("no AUTOINCREMENT") && loose.contains("has to be TEXT"), "{loose}");
-    execute(&database, "CREATE INDEX i ON outbox_message (tenant_id COLLATE NOCASE, id) WHERE published_at IS NULL")
-        .await;
+    execute(
+        &database,
+        "CREATE INDEX i ON outbox_message (tenant_id COLLATE NOCASE, id) WHERE published_at IS NULL",
+    )
+    .await;
     assert!(errors(&database.store()).await.contains("not compared by bytes"));
 
     let plain = FileDatabase::new().await;

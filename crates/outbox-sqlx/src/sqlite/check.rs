@@ -194,7 +194,12 @@ async fn index(shared: &Shared, connection: &mut Lent, findings: &mut Findings) 
 }
 
 /// What matters for a database in a file: WAL, a busy timeout, and a directory to put lock files in.
-async fn file(shared: &Shared, path: &Path, connection: &mut Lent, findings: &mut Findings) -> sqlx::Result<()> {
+async fn file(
+    shared: &Shared,
+    path: &Path,
+    connection: &mut Lent,
+    findings: &mut Findings,
+) -> sqlx::Result<()> {
     let schema = shared.table.schema_on(Dialect::Sqlite).replace('"', "\"\"");
     let journal: String = sqlx::query_scalar(AssertSqlSafe(format!("PRAGMA \"{schema}\".journal_mode")))
         .fetch_one(connection.get()?)

@@ -52,7 +52,9 @@ pub(super) struct MemoryHold(Key);
 impl MemoryHold {
     fn take(database: &MemoryDatabase, table: &str, tenant: &TenantId) -> Option<Self> {
         let key = (database.clone(), table.to_ascii_lowercase(), tenant.clone());
-        held().insert(key.clone()).then_some(Self(key))
+        // Not a `MemoryHold` before it is known to be ours: dropping one takes the entry out.
+        let taken = held().insert(key.clone());
+        if taken { Some(Self(key)) } else { None }
     }
 }
 

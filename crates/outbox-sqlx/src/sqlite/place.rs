@@ -112,7 +112,8 @@ impl Options {
     /// The database that connections share by its name. One without a name is temporary and private, and so
     /// is one of `memdb` whose name does not begin with a slash.
     fn shared_memory(&self) -> Option<MemoryDatabase> {
-        let (vfs, shared) = if self.memdb { ("memdb", self.name.starts_with('/')) } else { ("", self.shared) };
+        let (vfs, shared) =
+            if self.memdb { ("memdb", self.name.starts_with('/')) } else { ("", self.shared) };
         (shared && !self.name.is_empty()).then(|| MemoryDatabase::Shared { vfs, name: self.name.clone() })
     }
 }

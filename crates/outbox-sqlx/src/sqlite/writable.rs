@@ -1,8 +1,11 @@
 //! Whether the database takes writes: what cannot be marked must not be published.
 
-use outbox_core::{StoreError, StoreOperation};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
+use std::path::Path;
 use std::time::Duration;
+
+use outbox_core::{StoreError, StoreOperation};
+use outbox_sql::dialect::sqlite::SqliteStatements;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
 use super::connection::Lent;
 use super::error::{is_busy, store_error};
@@ -23,8 +26,8 @@ pub(super) async fn prove(shared: &Shared, place: &Place, connection: &mut Lent)
             "the connection is query_only, so that nothing could be marked: give the relay a pool that writes",
         ));
     }
-    if matches!(place, Place::File(_)) {
-        match write_nothing(shared).await {
+    if let Place::File(path) = place {
+        match write_nothing(shared, path).await {
             Err(error) if !is_busy(&error) => return Err(store_error(CLAIM, error)),
             // Another is writing at this moment, so it can be written to.
             _ => {}
@@ -40,13 +43,14 @@ async fn is_query_only(connection: &mut Lent) -> sqlx::Result<bool> {
     Ok(value != 0)
 }
 
-/// A statement that changes no row, but needs the right to write. On a connection of its own, which does not
-/// wait for a writer: a claim never waits.
-async fn write_nothing(shared: &Shared) -> sqlx::Result<()> {
-    let options = shared.pool.connect_options().as_ref().clone().busy_timeout(Duration::ZERO);
-    let mut connection = options.connect().await?;
-    let outcome =
-        sqlx::query(AssertSqlSafe(shared.statements.prove_writable.as_str())).execute(&mut connection).await;
+/// A statement that changes no row, but needs the right to write. On a connection of its own, straight to the
+/// file, which does not wait for a writer: a claim never waits.
+async fn write_nothing(shared: &Shared, path: &Path) -> sqlx::Result<()> {
+    let options = shared.pool.connect_options().as_ref().clone();
+    let mut connection = options.filename(path).busy_timeout(Duration::ZERO).connect().await?;
+    // What the pool's connections may have attached under another name is the main database here.
+    let statements = SqliteStatements::new(&shared.table.clone().with_schema("main"));
+    let outcome = sqlx::query(AssertSqlSafe(statements.prove_writable)).execute(&mut connection).await;
     connection.close().await?;
     outcome.map(drop)
 }
