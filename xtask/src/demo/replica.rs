@@ -36,10 +36,8 @@ pub(super) async fn run(name: &str, folder: &Path, target: &Target) -> Result<()
 }
 
 /// Tells the demo something; if it is gone, nobody listens, and that is no reason to panic.
-macro_rules! tell {
-    ($($what:tt)*) => {
-        let _ = writeln!(std::io::stdout(), $($what)*);
-    };
+fn tell(what: &str) {
+    let _ = writeln!(std::io::stdout(), "{what}");
 }
 
 /// Publishes into the journal.
@@ -84,12 +82,13 @@ impl Observer for Reporter {
 
     fn notice(&self, notice: &Notice<'_>) {
         match notice {
-            Notice::BackedOff { tenant, failures, wait, reason, .. } => {
-                tell!("{tenant}: {BACKS_OFF} {:.1} s after failure {failures}: {reason}", wait.as_secs_f64())
-            }
-            Notice::Recovered { tenant } => tell!("{tenant}: is well again"),
-            Notice::ProbeFailing { error } => tell!("cannot look for messages: {error}"),
-            Notice::Stopped => tell!("stopped, holds nothing"),
+            Notice::BackedOff { tenant, failures, wait, reason, .. } => tell(&format!(
+                "{tenant}: {BACKS_OFF} {:.1} s after failure {failures}: {reason}",
+                wait.as_secs_f64()
+            )),
+            Notice::Recovered { tenant } => tell(&format!("{tenant}: is well again")),
+            Notice::ProbeFailing { error } => tell(&format!("cannot look for messages: {error}")),
+            Notice::Stopped => tell("stopped, holds nothing"),
             _ => {}
         }
     }
@@ -104,9 +103,9 @@ impl Observation for Step {
         let tenant = self.tenant;
         match outcome {
             Outcome::Settled { messages } if *messages > 0 => {
-                tell!("{tenant}: published and marked {messages}");
+                tell(&format!("{tenant}: published and marked {messages}"));
             }
-            Outcome::Failed(error) => tell!("{tenant}: {error}"),
+            Outcome::Failed(error) => tell(&format!("{tenant}: {error}")),
             _ => {}
         }
     }
