@@ -327,7 +327,8 @@ async fn a_private_database_in_memory_needs_a_pool_of_one() {
 #[tokio::test]
 async fn a_shared_database_in_memory_is_one_by_its_name() {
     let acme = tenant("acme");
-    let shared = |name: &str| SqliteConnectOptions::new().filename(name).in_memory(true).shared_cache(true);
+    let named = |name: &str| SqliteConnectOptions::new().filename(name).in_memory(true).shared_cache(true);
+    let shared = |name: &str| named(&format!("file:{name}"));
     let memdb = |name: &str| SqliteConnectOptions::new().filename(name).vfs("memdb");
     let uri = "file:bad-input-3?mode=memory&cache=shared";
     let pairs = [
@@ -345,6 +346,10 @@ async fn a_shared_database_in_memory_is_one_by_its_name() {
         drop(held);
         claim(&beside, &acme).await;
     }
+    // SQLite gives each connection its own if the name is no URI, whatever the cache.
+    let store = SqliteStore::new(memory(named("bad-input-5"), 2), OutboxTable::default()).expect("a table");
+    let error = try_claim(&store, &acme).await.expect_err("each connection has its own");
+    assert!(chain(&error).contains("max_connections(1)"), "{}", chain(&error));
 }
 
 #[tokio::test]

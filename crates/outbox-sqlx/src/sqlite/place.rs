@@ -106,7 +106,14 @@ impl Options {
         let url = options.clone().filename("database").to_url_lossy();
         let outer = url.query().unwrap_or_default();
         let value = |key: &str| parameter(inner, key).or_else(|| parameter(outer, key)).unwrap_or_default();
-        Self { shared: value("cache") == "shared", memdb: value("vfs") == "memdb", name: name.to_owned() }
+        // SQLite shares a database in memory if its name is a URI, which sqlx makes of it for these options.
+        let is_uri =
+            filename.starts_with("file:") || ["vfs", "immutable"].iter().any(|key| !value(key).is_empty());
+        Self {
+            shared: is_uri && value("cache") == "shared",
+            memdb: value("vfs") == "memdb",
+            name: name.to_owned(),
+        }
     }
 
     /// The database that connections share by its name. One without a name is temporary and private, and so
