@@ -15,3 +15,18 @@ pub mod sqlite;
 pub use outbox_sql::{Columns, InvalidMessage, InvalidTable, OutboxTable, PayloadType, TimeType};
 
 pub use crate::error::AppendError;
+
+/// What the README and the pages of `docs/` show, compiled and run.
+#[cfg(all(doctest, feature = "postgres", feature = "sqlite"))]
+mod samples {
+    #[doc = include_str!("../../../README.md")]
+    mod readme {}
+    #[doc = include_str!("../../../docs/guarantees.md")]
+    mod guarantees {}
+    #[doc = include_str!("../../../docs/operate.md")]
+    mod operate {}
+    #[doc = include_str!("../../../docs/ordering.md")]
+    mod ordering {}
+    #[doc = include_str!("../../../docs/schema.md")]
+    mod schema {}
+}
