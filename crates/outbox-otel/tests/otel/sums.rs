@@ -1,0 +1,121 @@
+//! What is counted adds up with the table.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use outbox_core::{
+    Accepted, Delivery, MessageId, PublishError, Publisher, RefusalClass, async_trait,
+};
+use outbox_memory::MemoryStore;
+use outbox_otel::{MetricsObserver, names};
+use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
+
+use crate::support::{Meters, Outbox, Point, tenant};
+
+/// Accepts, and ends every database session while it does so for one message, once.
+struct LosesSession {
+    inner: Recorder,
+    store: MemoryStore,
+    at: MessageId,
+    lost: AtomicBool,
+}
+
+#[async_trait]
+impl Publisher for LosesSession {
+    async fn publish(&self, delivery: &Delivery<'_>) -> Result<Accepted, PublishError> {
+        if delivery.message.id == self.at && !self.lost.swap(true, Ordering::Relaxed) {
+            self.store.kill_sessions();
+        }
+        self.inner.publish(delivery).await
+    }
+}
+
+/// After refusals, panics, deadlines, lost acknowledgements, a lost session and a publish that a stop
+/// cancelled: every attempt ended as exactly one of accepted, refused or lost, as the publisher saw it; what
+/// is marked in the table was counted; and nothing is under way, nor ever was fewer than nothing.
+#[tokio::test]
+async fn attempts_are_published_refused_or_lost() {
+    let (outbox, meters) = (Outbox::new(), Meters::new());
+    let clock = Arc::new(outbox.clock.clone());
+    for of in ["well", "refused", "panics", "hangs", "unheard"] {
+        outbox.append(of, 40);
+    }
+    let session = outbox.store.append_all((0..40).map(|n| crate::support::order("session", n)));
+    let recorder = Recorder::new();
+    let loses = LosesSession {
+        inner: recorder.clone(),
+        store: outbox.store.clone(),
+        at: session[10],
+        lost: AtomicBool::new(false),
+    };
+    let publisher = FaultyPublisher::new(loses, clock.clone());
+    let fail = |times, of, fault| publisher.fail_times(times, When::Tenant(tenant(of)), fault);
+    fail(3, "refused", PublishFault::Refuse(RefusalClass::Refused));
+    fail(2, "refused", PublishFault::Refuse(RefusalClass::Unavailable));
+    fail(1, "refused", PublishFault::Refuse(RefusalClass::Rejected));
+    fail(2, "panics", PublishFault::PanicInPoll);
+    fail(1, "panics", PublishFault::PanicEagerly);
+    fail(2, "hangs", PublishFault::Hang);
+    fail(2, "unheard", PublishFault::LoseAcknowledgement);
+
+    let observer = MetricsObserver::new(&meters.meter()).with_clock(clock);
+    let relay = outbox.relay(publisher.clone()).observer(observer).build().expect("valid");
+    let handle = relay.start().expect("there is a runtime");
+    let mut looks = 0;
+    outbox
+        .run_until(|| {
+            looks += 1;
+            if looks % 97 == 0 {
+                assert_none_negative(&meters.collect());
+            }
+            outbox.store.unpublished().is_empty()
+        })
+        .await;
+    // And one that a stop's deadline drops.
+    publisher.fail(When::Tenant(tenant("dropped")), PublishFault::Hang);
+    outbox.append("dropped", 1);
+    outbox.run_until(|| meters.total(names::PUBLISH_ACTIVE, &[]) > 0.5).await;
+    let stopped = tokio::spawn(handle.stop());
+    outbox.run_until(|| stopped.is_finished()).await;
+
+    let points = meters.collect();
+    assert_none_negative(&points);
+    let sum = |name: &str, failed: Option<&str>| -> u64 {
+        let series = points.iter().filter(|point| point.name == name);
+        let series = series
+            .filter(|point| point.attributes.get(names::ERROR_TYPE).map(String::as_str) == failed)
+            .map(|point| if point.count > 0 { point.count } else { whole(point.value) });
+        series.sum()
+    };
+    let sent = |failed| sum(names::SENT_MESSAGES, failed);
+    let failures: u64 = names::ERROR_TYPES.iter().map(|(failed, _)| sent(Some(failed))).sum();
+    let attempts = sum(names::PUBLISH_ATTEMPTS, None);
+    assert_eq!(attempts, u64::from(publisher.calls()));
+    assert_eq!(attempts, sent(None) + failures, "published + refused + lost = attempts");
+    let failed = ["refused", "unavailable", "rejected", "panic", "timeout", "lost"].map(|f| sent(Some(f)));
+    assert_eq!(failed, [3, 2 + 2, 1, 3, 2, 1], "lost acknowledgements are unavailable");
+
+    let accepted = recorder.deliveries().iter().filter(|delivery| delivery.accepted == Some(true)).count() as u64;
+    assert_eq!(sent(None), accepted - 2, "the relay heard all but the two lost acknowledgements");
+    let marked = outbox.store.published().len() as u64;
+    assert_eq!(sum(names::SETTLED_MESSAGES, None), marked);
+    let again: usize = recorder.duplicates().values().map(|times| times - 1).sum();
+    assert!(again > 0, "the lost session published something again");
+    assert_eq!(sent(None), marked + again as u64 - 2, "accepted = marked + published again");
+    assert_eq!(sum(names::DELIVERY_DELAY, None), sent(None));
+    assert_eq!(sum(names::OPERATION_DURATION, None), sent(None));
+    assert_eq!(sum(names::PUBLISH_ACTIVE, None), 0);
+    assert!(sum(names::CLAIMED_MESSAGES, None) >= attempts, "nothing is published unclaimed");
+    assert_eq!(outbox.store.unpublished().len(), 1, "what was dropped is pending");
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn whole(value: f64) -> u64 {
+    assert!(value >= 0.0 && value.fract() == 0.0, "{value}");
+    value as u64
+}
+
+fn assert_none_negative(points: &[Point]) {
+    let negative = points.iter().find(|point| point.value < 0.0);
+    assert!(negative.is_none(), "{negative:?}");
+}
