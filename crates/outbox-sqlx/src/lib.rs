@@ -1,4 +1,4 @@
-//! Outbox stores on [sqlx](sqlx): PostgreSQL (feature `postgres`) and SQLite (feature `sqlite`).
+//! Outbox stores on [`sqlx`]: PostgreSQL (feature `postgres`) and SQLite (feature `sqlite`).
 //!
 //! Neither feature is on by default, and neither brings a TLS library or chooses sqlx's runtime: the
 //! application does that, with its own dependency on sqlx. Both need a tokio runtime.
