@@ -46,7 +46,8 @@ impl Write for OpenTransaction {
 impl<const NAMED: bool> OnPostgres<NAMED> {
     async fn on(database: Database, name: &str, first: bool) -> Self {
         let table = database.make(&OutboxTable::new(name)).await;
-        let writers = database.pool("outbox_writer", 8);
+        // A random story has many writes open at once.
+        let writers = database.pool("outbox_writer", 64);
         Self { database, first, table, writers, pools: Mutex::default() }
     }
 
