@@ -9,21 +9,15 @@ use std::num::NonZeroU32;
 use outbox_core::{MessageId, NewMessage, ProbeRequest, Settlement, Store as _, StoreErrorKind, Tenants};
 use outbox_sqlx::sqlite::{Severity, SqliteStore, SqliteTable};
 use outbox_sqlx::{AppendError, Columns, InvalidMessage, InvalidTable, OutboxTable, PayloadType, TimeType};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Connection};
 
-use crate::sqlite_support::{FileDatabase, chain, claim, create, ids, message, tenant, try_claim};
+use crate::sqlite_support::{FileDatabase, chain, claim, errors, ids, message, tenant, try_claim};
 
 async fn execute(database: &FileDatabase, statement: &str) {
     let mut connection = database.connection().await;
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("executed");
     connection.close().await.expect("closed");
-}
-
-async fn errors(store: &SqliteStore) -> String {
-    let findings = store.check().await.expect("a check");
-    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
-    errors.map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[tokio::test]
@@ -279,77 +273,11 @@ async fn the_first_claim_does_not_wait_for_a_writer() {
     let mut writer = database.connection().await;
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut writer).await.expect("a write transaction");
     let pool = SqlitePoolOptions::new()
-        .connect_lazy_with(database.options().busy_timeout(std::time::Duration::from_secs(60)));
+        .connect_lazy_with(database.options().busy_timeout(std::time::Duration::from_mins(1)));
     let store = SqliteStore::new(pool, database.table.clone()).expect("a table");
     let limit = std::time::Duration::from_secs(5);
     let claimed = tokio::time::timeout(limit, claim(&store, &acme)).await.expect("it does not wait");
     assert_eq!(ids(&claimed), written);
-}
-
-fn memory(options: SqliteConnectOptions, connections: u32) -> SqlitePool {
-    SqlitePoolOptions::new()
-        .max_connections(connections)
-        .min_connections(1)
-        .max_lifetime(None)
-        .idle_timeout(None)
-        .connect_lazy_with(options)
-}
-
-async fn with_table(pool: &SqlitePool) -> SqliteStore {
-    create(&mut *pool.acquire().await.expect("a connection"), &OutboxTable::default()).await;
-    SqliteStore::new(pool.clone(), OutboxTable::default()).expect("a table")
-}
-
-#[tokio::test]
-async fn a_private_database_in_memory_needs_a_pool_of_one() {
-    let acme = tenant("acme");
-    let private = || SqliteConnectOptions::new().filename(":memory:");
-    let many = SqliteStore::new(memory(private(), 2), OutboxTable::default()).expect("a table");
-    let error = try_claim(&many, &acme).await.expect_err("each connection has its own");
-    assert!(chain(&error).contains("max_connections(1)"), "{}", chain(&error));
-    assert!(errors(&many).await.contains("max_connections(1)"));
-
-    let pool = memory(private(), 1);
-    let store = with_table(&pool).await;
-    let again = SqliteStore::new(pool.clone(), OutboxTable::default()).expect("a table");
-    let elsewhere = with_table(&memory(private(), 1)).await;
-    let held = claim(&store, &acme).await;
-    assert!(try_claim(&again, &acme).await.expect("a claim").is_none(), "the same database");
-    claim(&elsewhere, &acme).await;
-    drop(held);
-    claim(&again, &acme).await;
-    assert_eq!(again.check().await.expect("a check"), []);
-    let short_lived = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(private());
-    let store = with_table(&short_lived).await;
-    assert!(errors(&store).await.contains("closes that after a while"));
-}
-
-#[tokio::test]
-async fn a_shared_database_in_memory_is_one_by_its_name() {
-    let acme = tenant("acme");
-    let named = |name: &str| SqliteConnectOptions::new().filename(name).in_memory(true).shared_cache(true);
-    let shared = |name: &str| named(&format!("file:{name}"));
-    let memdb = |name: &str| SqliteConnectOptions::new().filename(name).vfs("memdb");
-    let uri = "file:bad-input-3?mode=memory&cache=shared";
-    let pairs = [
-        (shared("bad-input-1"), shared("bad-input-2")),
-        (memdb("/bad-input-1"), memdb("/bad-input-2")),
-        (SqliteConnectOptions::new().filename(uri), shared("bad-input-4")),
-    ];
-    for (options, other) in pairs {
-        let (pool, beside) = (memory(options.clone(), 2), memory(options, 2));
-        let (store, other) = (with_table(&pool).await, with_table(&memory(other, 2)).await);
-        let beside = SqliteStore::new(beside, OutboxTable::default()).expect("a table");
-        let held = claim(&store, &acme).await;
-        assert!(try_claim(&beside, &acme).await.expect("a claim").is_none(), "the same database");
-        claim(&other, &acme).await;
-        drop(held);
-        claim(&beside, &acme).await;
-    }
-    // SQLite gives each connection its own if the name is no URI, whatever the cache.
-    let store = SqliteStore::new(memory(named("bad-input-5"), 2), OutboxTable::default()).expect("a table");
-    let error = try_claim(&store, &acme).await.expect_err("each connection has its own");
-    assert!(chain(&error).contains("max_connections(1)"), "{}", chain(&error));
 }
 
 #[tokio::test]

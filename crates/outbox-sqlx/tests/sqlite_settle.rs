@@ -13,7 +13,9 @@ use outbox_core::{ClaimOutcome, Settlement, Store as _, StoreErrorKind};
 use outbox_sqlx::sqlite::SqliteStore;
 use sqlx::SqliteConnection;
 
-use crate::sqlite_support::{FileDatabase, chain, claim, claim_freed, ids, request, tenant, try_claim};
+use crate::sqlite_support::{
+    FileDatabase, chain, claim, claim_freed, ids, message, request, tenant, try_claim,
+};
 
 async fn begin_write(connection: &mut SqliteConnection) {
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(connection).await.expect("a write transaction");
@@ -179,7 +181,7 @@ async fn the_application_writes_while_a_tenant_is_held() {
     let options = database.options().busy_timeout(Duration::ZERO);
     let mut writer = sqlx::ConnectOptions::connect(&options).await.expect("opens");
     let table = database.writer();
-    let more = crate::sqlite_support::message(&acme, 9);
+    let more = message(&acme, 9);
     table.append(&mut writer, &more).await.expect("written at once, without waiting");
     claimed.claim.settle(Settlement::published(written)).await.expect("marked");
 }
@@ -206,7 +208,7 @@ async fn cancelled_futures_do_not_poison_a_pool_of_one() {
         };
         polled(polls, whole).await;
         let mut connection = pool.acquire().await.expect("the pool has its connection");
-        let message = crate::sqlite_support::message(&globex, round);
+        let message = message(&globex, round);
         database.writer().append(&mut connection, &message).await.expect("the application's write");
         drop(connection);
         there += 1;

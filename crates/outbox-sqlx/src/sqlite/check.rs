@@ -1,10 +1,10 @@
 //! Comparing a live table with what the store needs.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 
 use outbox_core::{StoreError, StoreOperation};
+use outbox_sql::check::Finding;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::file_lock::FileLock;
 use outbox_sql::schema::sqlite::{describe_columns, describe_indexes, describe_table};
@@ -20,47 +20,17 @@ use super::writable;
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 const CHECK: StoreOperation = StoreOperation::Claim;
 
-/// Something about a database that does not suit the store, in words that say what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Finding {
-    /// Whether the store works in spite of it.
-    pub severity: Severity,
-    /// What it is, and what to do.
-    pub message: String,
-}
-
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Severity {
-    /// It works, but slower or less safely than it could.
-    Warning,
-    /// It does not work, or breaks a promise.
-    Error,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.severity {
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        };
-        write!(f, "{word}: {}", self.message)
-    }
-}
-
 /// The findings of a check.
 #[derive(Default)]
 struct Findings(Vec<Finding>);
 
 impl Findings {
     fn error(&mut self, message: impl Into<String>) {
-        self.0.push(Finding { severity: Severity::Error, message: message.into() });
+        self.0.push(Finding::error(message));
     }
 
     fn warning(&mut self, message: impl Into<String>) {
-        self.0.push(Finding { severity: Severity::Warning, message: message.into() });
+        self.0.push(Finding::warning(message));
     }
 }
 

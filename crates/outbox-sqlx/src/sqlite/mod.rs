@@ -15,6 +15,7 @@ mod row;
 mod store;
 mod writable;
 
+pub use outbox_sql::check::{Finding, Severity};
+
 pub use self::append::SqliteTable;
-pub use self::check::{Finding, Severity};
 pub use self::store::SqliteStore;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, Store, StoreError, TenantId};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
+use outbox_sqlx::sqlite::{Severity, SqliteStore, SqliteTable};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use tempfile::TempDir;
@@ -154,4 +154,11 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = error.source();
     }
     line
+}
+
+/// The errors that a check finds.
+pub(crate) async fn errors(store: &SqliteStore) -> String {
+    let findings = store.check().await.expect("a check");
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
+    errors.map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
