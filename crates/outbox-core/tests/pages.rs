@@ -140,6 +140,25 @@ fn links_lead_somewhere() {
     assert!(seen > 40, "only {seen} links were seen");
 }
 
+/// The README's table has each crate, with the oldest Rust that its manifest asks for.
+#[test]
+fn the_crates_table_is_that_of_the_manifests() {
+    let readme = read(&root().join("README.md"));
+    let mut crates = 0;
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let path = entry.unwrap().path();
+        let manifest = read(&path.join("Cargo.toml"));
+        let (_, version) = manifest.split_once("\nrust-version = \"").unwrap();
+        let (version, _) = version.split_once('"').unwrap();
+        let start = format!("| `{}` |", path.file_name().unwrap().to_string_lossy());
+        let row = readme.lines().find(|line| line.starts_with(&start));
+        let row = row.unwrap_or_else(|| panic!("README.md has no row that begins with {start}"));
+        assert!(row.ends_with(&format!("| {version} |")), "{row} is not for Rust {version}");
+        crates += 1;
+    }
+    assert_eq!(readme.lines().filter(|line| line.starts_with("| `outbox-")).count(), crates);
+}
+
 /// What is packaged with a crate is the README that is tested here.
 #[test]
 fn the_crates_readme_is_the_repositorys() {
