@@ -1,10 +1,15 @@
 //! The connection that an operation of the store runs on, and what becomes of it when the operation does not
 //! come to its end.
 
+use std::time::Duration;
+
 use outbox_core::{StoreError, StoreOperation};
 use sqlx::pool::PoolConnection;
-use sqlx::{PgConnection, PgPool, Postgres};
+use sqlx::{Connection, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
+
+/// How long the pool is waited for before the server itself is asked what is the matter.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A pooled connection that is closed, unless it is given back.
 ///
@@ -21,11 +26,19 @@ pub(super) struct ArmedConnection {
 impl ArmedConnection {
     /// Takes a connection from the pool.
     ///
+    /// A pool keeps trying in silence while nobody listens or the server has no connection left, and says in the
+    /// end that it timed out. So, if it takes a while, the server is asked for a connection beside it: an error
+    /// that says what is the matter is the answer.
+    ///
     /// # Cancellation
     /// Nothing is taken if the future is dropped.
     pub(super) async fn acquire(pool: &PgPool) -> sqlx::Result<Self> {
         let runtime = runtime()?;
-        let connection = pool.acquire().await?;
+        let connection = tokio::select! {
+            biased;
+            connection = pool.acquire() => connection?,
+            refusal = refusal(pool) => return Err(refusal),
+        };
         Ok(Self { connection: Some(connection), runtime })
     }
 
@@ -51,6 +64,19 @@ impl Drop for ArmedConnection {
     }
 }
 
+/// Why the server gives no connection. It does not end if it gives one: then the pool is busy.
+async fn refusal(pool: &PgPool) -> sqlx::Error {
+    tokio::time::sleep(PATIENCE).await;
+    match PgConnection::connect_with(&pool.connect_options()).await {
+        Err(error) => error,
+        Ok(connection) => {
+            // It answered, and that is all that was asked; how the goodbye goes does not matter.
+            let _ = connection.close().await;
+            std::future::pending().await
+        }
+    }
+}
+
 /// The runtime that the caller is on. Looked for beforehand: sqlx panics where there is none.
 fn runtime() -> sqlx::Result<Handle> {
     Handle::try_current().map_err(|error| sqlx::Error::Configuration(Box::new(error)))
@@ -61,7 +87,7 @@ fn runtime() -> sqlx::Result<Handle> {
 /// # Cancellation
 /// Past the deadline the operation's future is dropped, and with it its connection is closed.
 pub(super) async fn within<T>(
-    timeout: std::time::Duration,
+    timeout: Duration,
     operation: StoreOperation,
     future: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {

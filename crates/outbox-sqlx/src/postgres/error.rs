@@ -57,6 +57,9 @@ fn permanent_code(code: &str, message: &str, table: &str) -> Option<String> {
         "0A000" if message.contains("recovery") => {
             "the server is a standby, so that nothing could be marked: connect to the primary".to_owned()
         }
+        "42P05" | "26000" => format!(
+            "{message}: a transaction pooler is in between, use without_named_statements() or connect directly"
+        ),
         "28000" | "28P01" => format!("PostgreSQL refused the login: {message}"),
         "3D000" => format!("{message}: correct the name of the database"),
         _ if code.starts_with("22") || code.starts_with("23") || code.starts_with("42") => {

@@ -1,0 +1,143 @@
+//! Futures dropped at random places, a thousand times: nothing is left in the pool that the application shares.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use fastrand::Rng;
+use outbox_core::{ClaimOutcome, HealthReport, MessageId, ProbeRequest, Relay, Settlement, Store, Tenants};
+use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
+use outbox_testkit::Recorder;
+use sqlx::Connection as _;
+
+use crate::stage::{Replica, Stage, assert_pool_is_whole, quick, soon};
+use crate::support::{STORE, message, request, tenant};
+
+const DROPS: u32 = 1_000;
+
+/// Lets a future run for a random time, or for a random number of polls, and drops it. `None` if it had not ended.
+async fn cut<F: Future>(random: &mut Rng, future: F) -> Option<F::Output> {
+    if random.bool() {
+        let time = Duration::from_micros(random.u64(0..2_500));
+        return tokio::time::timeout(time, future).await.ok();
+    }
+    let mut polls = random.u32(0..12);
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        if polls == 0 {
+            return Poll::Ready(None);
+        }
+        polls -= 1;
+        match future.as_mut().poll(context) {
+            // The last one: what it waits for is still under way when it is dropped.
+            Poll::Pending if polls == 0 => Poll::Ready(None),
+            answer => answer.map(Some),
+        }
+    })
+    .await
+}
+
+/// One of the store's operations, or the application's append in its own transaction, dropped somewhere.
+async fn operation(random: &mut Rng, store: &PostgresStore, table: &PostgresTable) {
+    match random.u32(0..6) {
+        0 => {
+            let _ = cut(random, store.probe(&ProbeRequest::new(Tenants::Discovered))).await;
+        }
+        1 => {
+            let _ = cut(random, store.pending(&tenant("acme"), 10.try_into().unwrap())).await;
+        }
+        2 => {
+            let _ = cut(random, store.claim(&request("acme"))).await;
+        }
+        3 => {
+            // The drop of a claim before this one may not have reached the server yet: then it is held.
+            let Ok(ClaimOutcome::Claimed(mut claimed)) = store.claim(&request("acme")).await else { return };
+            let _ = cut(random, claimed.claim.verify()).await;
+            // After a verification that was cut, this one says that the session is gone.
+            let _ = claimed.claim.settle(Settlement::release()).await;
+        }
+        4 => {
+            let Ok(ClaimOutcome::Claimed(claimed)) = store.claim(&request("acme")).await else { return };
+            let published: Vec<MessageId> = claimed.messages.iter().map(|message| message.id).collect();
+            let _ = cut(random, claimed.claim.settle(Settlement::published(published))).await;
+        }
+        _ => {
+            let mut connection = store.pool().acquire().await.unwrap();
+            let mut transaction = connection.begin().await.unwrap();
+            let message = message("cut", "{}");
+            if cut(random, table.append(&mut transaction, &message)).await.is_some() {
+                transaction.commit().await.unwrap();
+            }
+        }
+    }
+}
+
+/// Claims, verifications, settlements, probes, reads and appends dropped at random awaits, on a pool that the
+/// application uses too. Each time the application's next write in no transaction is really committed, and in the
+/// end there is no lock, no open transaction, and not one connection more or less.
+#[tokio::test]
+async fn a_thousand_dropped_futures_lose_no_write_of_the_application_and_leave_nothing_behind() {
+    let stage = Stage::new().await;
+    let store = stage.store(3);
+    let mut random = Rng::with_seed(0x0b0c);
+    stage.append("acme", 3).await;
+    let count = "SELECT count(*) FROM outbox_message WHERE tenant_id = 'application'";
+    for round in 1..=DROPS {
+        operation(&mut random, &store, &stage.table).await;
+        let mut connection = soon("a connection of the pool", store.pool().acquire()).await.unwrap();
+        stage.table.append(&mut connection, &message("application", "{}")).await.unwrap();
+        drop(connection);
+        assert_eq!(stage.database.number(count).await, i64::from(round), "round {round}: the write was lost");
+        if round % 50 == 0 {
+            stage.append("acme", 3).await;
+        }
+    }
+    stage.database.wait_until_nothing_is_left(STORE).await;
+    assert_pool_is_whole(&store).await;
+    let sessions = format!(
+        "SELECT count(*) <= 3 FROM pg_stat_activity
+         WHERE application_name = '{STORE}' AND datname = current_database()"
+    );
+    stage.database.wait_until(&sessions).await;
+
+    // The store works as before.
+    stage.append("acme", 1).await;
+    let recorder = Recorder::new();
+    let relay = Relay::builder(store, recorder.clone(), quick().build().unwrap()).build().unwrap();
+    let report = soon("the rest is published", relay.drain()).await.unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!(stage.pending().await, 0);
+    recorder.assert_in_order();
+    recorder.assert_no_duplicates();
+    stage.end().await;
+}
+
+/// The relay's own `run` future dropped at random, again and again: what it was doing ends by itself, so that
+/// nothing is lost, nothing is published twice, and nothing is left.
+#[tokio::test]
+async fn dropped_runs_of_the_relay_lose_nothing_repeat_nothing_and_leave_nothing_behind() {
+    let stage = Stage::new().await;
+    let store = stage.store(3);
+    let recorder = Recorder::new();
+    let mut random = Rng::with_seed(0xcafe);
+    let config = quick().poll_interval(Duration::from_millis(1)).initial_batch(4).max_batch(4);
+    let relay = Relay::builder(store.clone(), recorder.clone(), config.build().unwrap()).build().unwrap();
+    let mut written = Vec::new();
+    for _ in 0..150 {
+        written.extend(stage.append("acme", 4).await);
+        let time = Duration::from_micros(random.u64(0..15_000));
+        let cut = tokio::time::timeout(time, relay.run(std::future::pending())).await;
+        assert!(cut.is_err(), "the relay ended by itself: {cut:?}");
+    }
+    let replica = Replica::start(&store, recorder.clone(), quick());
+    stage.wait_until_published().await;
+    replica.health(HealthReport::is_healthy).await;
+    replica.stop().await;
+    assert_eq!(recorder.accepted(&tenant("acme")), written);
+    recorder.assert_in_order();
+    recorder.assert_no_duplicates();
+    stage.database.wait_until_nothing_is_left(STORE).await;
+    assert_pool_is_whole(&store).await;
+    stage.end().await;
+}

@@ -1,0 +1,144 @@
+//! Other people's locks and transactions.
+
+use std::time::{Duration, Instant};
+
+use outbox_core::OperationKind;
+use outbox_testkit::Recorder;
+
+use crate::stage::{Entry, Gate, Replica, Stage, assert_pool_is_whole, quick, soon};
+use crate::support::tenant;
+
+const TIMEOUT: Duration = Duration::from_millis(400);
+
+/// `LOCK TABLE … IN ACCESS EXCLUSIVE MODE` while a message is being published waits for the batch, and the mark does
+/// not wait for it. Once the table is locked, what the relay tries fails with the store's timeout and health is
+/// red; when the lock goes, the relay goes on, and nothing is published twice.
+#[tokio::test]
+async fn a_table_lock_asked_for_during_a_publish_waits_for_the_mark_and_repeats_nothing() {
+    let stage = Stage::new().await;
+    let written = stage.append("acme", 6).await;
+    let gate = Gate::at(written[2]);
+    let recorder = Recorder::around(gate.clone());
+    let store = stage.store(3);
+    let config = quick().store_timeout(TIMEOUT).health_timeout(TIMEOUT).initial_batch(3).max_batch(3);
+    let replica = Replica::start(&store, recorder.clone(), config);
+    gate.entered().await;
+    let admin = stage.database.admin.clone();
+    let locking = tokio::spawn(async move {
+        let mut locker = admin.begin().await.unwrap();
+        let lock = "LOCK TABLE outbox_message IN ACCESS EXCLUSIVE MODE";
+        sqlx::raw_sql(lock).execute(&mut *locker).await.unwrap();
+        locker
+    });
+    let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted
+                       AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
+    stage.database.wait_until(waiting).await;
+    gate.open();
+    replica.journal.wait_for(1, |entry| *entry == Entry::Settled(3)).await;
+    let locker = soon("the table is locked", locking).await.unwrap();
+    let published = recorder.deliveries().len();
+    let failed = |entry: &Entry| matches!(entry, Entry::Failed(..));
+    let begin = Instant::now();
+    let before = replica.journal.count(failed);
+    replica.journal.wait_for(before + 2, failed).await;
+    assert!(begin.elapsed() < Duration::from_secs(10), "two attempts took {:?}", begin.elapsed());
+    replica.health(|report| !report.is_healthy()).await;
+    assert_eq!(recorder.deliveries().len(), published, "published while the table was locked");
+
+    locker.rollback().await.unwrap();
+    stage.wait_until_published().await;
+    assert_eq!(recorder.accepted(&tenant("acme")), written);
+    replica.health(outbox_core::HealthReport::is_healthy).await;
+    replica.stop().await;
+    stage.database.wait_until_nothing_is_left(crate::support::STORE).await;
+    assert_pool_is_whole(&store).await;
+    stage.end().await;
+}
+
+/// A table lock that lets a batch be read and not marked: the mark ends with the store's timeout, the tenant backs
+/// off, and recovers when the lock goes; only that batch is published again.
+#[tokio::test]
+async fn a_table_locked_during_the_mark_costs_that_batch_published_again() {
+    let stage = Stage::new().await;
+    let written = stage.append("acme", 6).await;
+    let gate = Gate::at(written[2]);
+    let recorder = Recorder::around(gate.clone());
+    let store = stage.store(3);
+    let config = quick().store_timeout(TIMEOUT).initial_batch(3).max_batch(3);
+    let replica = Replica::start(&store, recorder.clone(), config);
+    gate.entered().await;
+    let mut locker = stage.database.admin.begin().await.unwrap();
+    sqlx::raw_sql("LOCK TABLE outbox_message IN SHARE MODE").execute(&mut *locker).await.unwrap();
+    let begin = Instant::now();
+    gate.open();
+    replica.journal.wait_for_failed(OperationKind::Settle).await;
+    assert!(begin.elapsed() < Duration::from_secs(5), "the mark ended after {:?}", begin.elapsed());
+    replica.journal.wait_for(1, |entry| matches!(entry, Entry::BackedOff { .. })).await;
+
+    locker.rollback().await.unwrap();
+    stage.wait_until_published().await;
+    let failures = replica.journal.count(|entry| matches!(entry, Entry::Failed(OperationKind::Settle, _)));
+    let expected = [&written[..3].repeat(failures), &written[..]].concat();
+    assert_eq!(recorder.accepted(&tenant("acme")), expected);
+    replica.journal.wait_for(1, |entry| matches!(entry, Entry::Recovered(_))).await;
+    replica.stop().await;
+    stage.database.wait_until_nothing_is_left(crate::support::STORE).await;
+    assert_pool_is_whole(&store).await;
+    stage.end().await;
+}
+
+/// A transaction that somebody abandoned, in another table or on another tenant's rows, stops nobody.
+#[tokio::test]
+async fn an_abandoned_write_transaction_stops_no_tenant() {
+    let stage = Stage::new().await;
+    stage.database.run("CREATE TABLE unrelated (n int)").await;
+    let mut abandoned = stage.database.admin.begin().await.unwrap();
+    sqlx::raw_sql("INSERT INTO unrelated VALUES (1)").execute(&mut *abandoned).await.unwrap();
+    stage.table.append(&mut abandoned, &crate::support::message("abandoned", "{}")).await.unwrap();
+    let tenants: Vec<String> = (1..=10).map(|number| format!("T{number}")).collect();
+    let recorder = Recorder::new();
+    let replica = Replica::start(&stage.store(6), recorder.clone(), quick());
+    for wave in 1..=5 {
+        for tenant in &tenants {
+            stage.append(tenant, 5).await;
+        }
+        soon("the wave is published", recorder.wait_for_accepted(wave * 50)).await;
+    }
+    stage.wait_until_published().await;
+    recorder.assert_in_order();
+    recorder.assert_no_duplicates();
+    assert_eq!(replica.journal.count(|entry| matches!(entry, Entry::Failed(..))), 0);
+    abandoned.rollback().await.unwrap();
+    assert!(recorder.accepted(&tenant("abandoned")).is_empty());
+    replica.stop().await;
+    stage.end().await;
+}
+
+/// A replica that looks at a held tenant again and again opens no further connection.
+#[tokio::test]
+async fn looking_at_a_held_tenant_many_times_takes_no_further_connection() {
+    let stage = Stage::new().await;
+    let written = stage.append("acme", 1).await;
+    let gate = Gate::at(written[0]);
+    let recorder = Recorder::around(gate.clone());
+    let holder = Replica::start(&stage.store(2), recorder.clone(), quick());
+    gate.entered().await;
+    let options = stage.options().application_name("looker");
+    let pool = sqlx::postgres::PgPoolOptions::new().max_connections(3);
+    let config = quick().poll_interval(Duration::from_millis(1));
+    let looker = Replica::start(&stage.store_on(pool, options), recorder.clone(), config);
+    looker.journal.wait_for(50, |entry| *entry == Entry::Held).await;
+    let sessions = "SELECT coalesce(string_agg(pid::text, ',' ORDER BY pid), '') FROM pg_stat_activity
+                    WHERE application_name = 'looker' AND datname = current_database()";
+    let before = stage.database.text(sessions).await;
+    looker.journal.wait_for(1_000, |entry| *entry == Entry::Held).await;
+    assert_eq!(stage.database.text(sessions).await, before, "other sessions than before");
+    assert!(before.split(',').count() <= 3, "{before}");
+    assert_eq!(looker.journal.count(|entry| matches!(entry, Entry::BackedOff { .. })), 0);
+    gate.open();
+    stage.wait_until_published().await;
+    assert_eq!(recorder.accepted(&tenant("acme")), written);
+    looker.stop().await;
+    holder.stop().await;
+    stage.end().await;
+}

@@ -1,0 +1,120 @@
+//! Order, where something would like to overtake.
+
+use outbox_core::{MessageId, RefusalClass, SystemClock};
+use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
+use std::sync::Arc;
+
+use crate::stage::{Entry, Replica, Stage, quick, recorded, soon};
+use crate::support::{message, tenant};
+
+/// The lower id commits later: it is published then, and never skipped by a cursor. Outbox order is the order in
+/// which rows become visible, which is documented.
+#[tokio::test]
+async fn a_lower_id_that_commits_later_is_published_and_never_skipped() {
+    let stage = Stage::new().await;
+    let mut late = stage.database.admin.begin().await.unwrap();
+    let lower = stage.table.append(&mut late, &message("acme", "late")).await.unwrap();
+    let higher = stage.append("acme", 1).await[0];
+    assert!(lower < higher);
+    let recorder = Recorder::new();
+    let replica = Replica::start(&stage.store(3), recorder.clone(), quick());
+    soon("the higher id is published", recorder.wait_for_accepted(1)).await;
+    stage.wait_until_published().await;
+    // Several polls, which find nothing.
+    let probed = replica.journal.count(|entry| *entry == Entry::Probed);
+    replica.journal.wait_for(probed + 3, |entry| *entry == Entry::Probed).await;
+    late.commit().await.unwrap();
+    stage.wait_until_published().await;
+    assert_eq!(recorder.accepted(&tenant("acme")), [higher, lower]);
+    replica.stop().await;
+    stage.end().await;
+}
+
+/// The lower id is rolled back: the higher one goes out at once, with no wait for a gap that never fills.
+#[tokio::test]
+async fn a_lower_id_that_is_rolled_back_holds_nothing_back_and_is_never_seen() {
+    let stage = Stage::new().await;
+    let mut rolled_back = stage.database.admin.begin().await.unwrap();
+    stage.table.append(&mut rolled_back, &message("acme", "never")).await.unwrap();
+    let higher = stage.append("acme", 1).await;
+    let recorder = Recorder::new();
+    let replica = Replica::start(&stage.store(3), recorder.clone(), quick());
+    soon("the higher id is published", recorder.wait_for_accepted(1)).await;
+    rolled_back.rollback().await.unwrap();
+    let later = stage.append("acme", 1).await;
+    soon("the next one is published", recorder.wait_for_accepted(2)).await;
+    assert_eq!(recorder.accepted(&tenant("acme")), [higher, later].concat());
+    replica.stop().await;
+    stage.end().await;
+}
+
+/// A row that a crash left pending, and a new one with a wake right after its commit: the old one goes first.
+#[tokio::test]
+async fn a_wake_after_a_commit_lets_nothing_overtake_what_a_crash_left() {
+    let stage = Stage::new().await;
+    let left = stage.append("acme", 1).await;
+    let recorder = Recorder::new();
+    let replica = Replica::start(&stage.store(3), recorder.clone(), quick());
+    let new = stage.append("acme", 1).await;
+    replica.relay.wake();
+    stage.wait_until_published().await;
+    assert_eq!(recorder.accepted(&tenant("acme")), [left, new].concat());
+    replica.stop().await;
+    stage.end().await;
+}
+
+/// A refused message is tried again by either replica, and no replica lets a later one through before it.
+#[tokio::test]
+async fn no_replica_publishes_past_a_refused_message() {
+    let stage = Stage::new().await;
+    let written = stage.append("acme", 3).await;
+    let all = Recorder::new();
+    let publisher = FaultyPublisher::new(all.clone(), Arc::new(SystemClock::new()));
+    publisher.fail_times(6, When::Message(written[0]), PublishFault::Refuse(RefusalClass::Refused));
+    let tried = [recorded_around(&publisher), recorded_around(&publisher)];
+    let replicas =
+        tried.each_ref().map(|recorder| Replica::start(&stage.store(3), recorder.clone(), quick()));
+    stage.wait_until_published().await;
+    assert_eq!(all.accepted(&tenant("acme")), written);
+    all.assert_no_duplicates();
+    let mut refused = 0;
+    for recorder in &tried {
+        recorder.assert_in_order();
+        refused += recorder.deliveries().iter().filter(|delivery| delivery.accepted == Some(false)).count();
+    }
+    assert_eq!(refused, 6);
+    for replica in replicas {
+        replica.stop().await;
+    }
+    stage.end().await;
+}
+
+fn recorded_around(publisher: &FaultyPublisher) -> Recorder {
+    Recorder::around(publisher.clone())
+}
+
+/// Two replicas and many tenants, with messages written all the while: each tenant's in order, each once.
+#[tokio::test]
+async fn replicas_share_many_tenants_without_a_duplicate() {
+    let stage = Stage::new().await;
+    let all = Recorder::new();
+    let replicas =
+        [(); 2].map(|()| Replica::start(&stage.store(6), recorded(&all), quick().initial_batch(4)));
+    let mut count = 0;
+    for _ in 0..10 {
+        for name in 0..20 {
+            count += stage.append(&format!("T{name}"), 3).await.len();
+        }
+    }
+    soon("everything is published", all.wait_for_accepted(count)).await;
+    stage.wait_until_published().await;
+    all.assert_in_order();
+    all.assert_no_duplicates();
+    let ids: std::collections::BTreeSet<MessageId> =
+        all.deliveries().into_iter().map(|delivery| delivery.id).collect();
+    assert_eq!(ids.len(), count);
+    for replica in replicas {
+        replica.stop().await;
+    }
+    stage.end().await;
+}

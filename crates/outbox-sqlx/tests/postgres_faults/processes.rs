@@ -1,0 +1,170 @@
+//! Relay processes that are killed or frozen: the test binary runs itself again as another replica.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use outbox_core::{Accepted, Delivery, PublishError, Publisher, async_trait};
+use outbox_sqlx::OutboxTable;
+use outbox_sqlx::postgres::PostgresStore;
+use outbox_testkit::Recorder;
+use rustix::process::{Pid, Signal, kill_process};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::stage::{Entry, Replica, Stage, quick, soon, tcp_server};
+use crate::support::tenant;
+
+const URL: &str = "OUTBOX_TEST_REPLICA_URL";
+const WAIT_AT: &str = "OUTBOX_TEST_REPLICA_WAITS_AT";
+
+/// What the other process does; in the test run itself, nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_process() {
+    let Ok(url) = std::env::var(URL) else { return };
+    let options = PgConnectOptions::from_str(&url).unwrap().application_name("other process");
+    let pool = PgPoolOptions::new().max_connections(3).connect_lazy_with(options);
+    let store = PostgresStore::new(pool, OutboxTable::default()).unwrap();
+    let wait_at = std::env::var(WAIT_AT).unwrap().parse().unwrap();
+    let replica = Replica::start(&store, Spoken { wait_at }, quick());
+    replica.journal.wait_for(1, |entry| matches!(entry, Entry::BackedOff { .. })).await;
+    say("backs off");
+    std::future::pending::<()>().await;
+}
+
+/// Says each publish, and waits inside one of them until it is told to go on.
+struct Spoken {
+    wait_at: i64,
+}
+
+#[async_trait]
+impl Publisher for Spoken {
+    async fn publish(&self, delivery: &Delivery<'_>) -> Result<Accepted, PublishError> {
+        let id = delivery.message.id.get();
+        say(&format!("publishes {id}"));
+        if id == self.wait_at {
+            let told = tokio::task::spawn_blocking(|| std::io::stdin().lines().next());
+            told.await.unwrap().unwrap().unwrap();
+        }
+        Ok(Accepted)
+    }
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout();
+    writeln!(out, "OTHER {line}").and_then(|()| out.flush()).expect("somebody listens");
+}
+
+/// The other process. It is killed when this is dropped.
+struct Other {
+    child: Child,
+    stdin: ChildStdin,
+    said: UnboundedReceiver<String>,
+}
+
+impl Other {
+    fn start(url: &str, wait_at: i64) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "processes::other_process", "--nocapture", "--test-threads=1"])
+            .env(URL, url)
+            .env(WAIT_AT, wait_at.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (sender, said) = unbounded_channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if let Some((_, said)) = line.split_once("OTHER ") {
+                    let _ = sender.send(said.to_owned());
+                }
+            }
+        });
+        Self { child, stdin, said }
+    }
+
+    async fn says(&mut self) -> String {
+        soon("the other process says something", self.said.recv()).await.expect("the other process ended")
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        kill_process(id, signal).unwrap();
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// SIGKILL in the middle of a batch: the other replica takes over at its next look, and only what the killed one
+/// had published of that batch is published again.
+#[tokio::test]
+async fn a_killed_relay_process_is_taken_over_at_once_and_only_its_batch_is_repeated() {
+    let server = tcp_server();
+    let stage = Stage::on(server, "killed").await;
+    let written = stage.append("acme", 6).await;
+    let mut process = Other::start(&server.url("killed"), written[2].get());
+    for id in &written[..3] {
+        assert_eq!(process.says().await, format!("publishes {id}"));
+    }
+    let recorder = Recorder::new();
+    let replica = Replica::start(&stage.store(3), recorder.clone(), quick());
+    replica.journal.wait_for(2, |entry| *entry == Entry::Held).await;
+    assert!(recorder.deliveries().is_empty());
+
+    process.signal(Signal::KILL);
+    let begin = Instant::now();
+    soon("this replica publishes", recorder.wait_for_accepted(6)).await;
+    assert!(begin.elapsed() < Duration::from_secs(3), "taken over after {:?}", begin.elapsed());
+    stage.wait_until_published().await;
+    assert_eq!(recorder.accepted(&tenant("acme")), written);
+    assert!(process.said.recv().await.is_none(), "the killed process said more");
+    replica.stop().await;
+    stage.end().await;
+}
+
+/// SIGSTOP for longer than the server keeps its session: on waking the relay ends the message that it was in,
+/// notices that it lost the tenant before its next publish, and marks nothing that is not its own.
+#[tokio::test]
+async fn a_frozen_relay_process_notices_on_waking_that_it_lost_the_tenant() {
+    let server = tcp_server();
+    let stage = Stage::on(server, "frozen").await;
+    let written = stage.append("acme", 5).await;
+    let mut process = Other::start(&server.url("frozen"), written[1].get());
+    for id in &written[..2] {
+        assert_eq!(process.says().await, format!("publishes {id}"));
+    }
+    process.signal(Signal::STOP);
+    let frozen = Instant::now();
+    let recorder = Recorder::new();
+    let replica = Replica::start(&stage.store(3), recorder.clone(), quick());
+    replica.journal.wait_for(2, |entry| *entry == Entry::Held).await;
+    // What keepalives or an operator do to a client that does not answer.
+    assert_eq!(stage.terminate_holders().await, 1);
+    soon("this replica publishes", recorder.wait_for_accepted(5)).await;
+    stage.wait_until_published().await;
+    assert_eq!(recorder.accepted(&tenant("acme")), written);
+    let marked = "SELECT string_agg(published_at::text, ',' ORDER BY id) FROM outbox_message";
+    let before = stage.database.text(marked).await;
+
+    writeln!(process.stdin, "go on").unwrap();
+    // Real time: the freeze has to be longer than the second within which a holder verifies its claim.
+    tokio::time::sleep(Duration::from_millis(1_100).saturating_sub(frozen.elapsed())).await;
+    process.signal(Signal::CONT);
+    assert_eq!(process.says().await, "backs off", "it published without the tenant");
+    assert_eq!(stage.database.text(marked).await, before, "it marked what it did not hold");
+    replica.stop().await;
+
+    // It lives, and works again.
+    let later = stage.append("acme", 1).await;
+    assert_eq!(process.says().await, format!("publishes {}", later[0]));
+    stage.wait_until_published().await;
+    drop(process);
+    stage.end().await;
+}

@@ -1,0 +1,214 @@
+//! What a fault needs around it: a table, replicas on it, and a record of what they did.
+
+mod gate;
+mod journal;
+
+use std::fmt::Debug;
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use outbox_core::{
+    HealthReport, MessageId, Publisher, Relay, RelayBuilder, RelayConfig, RelayConfigBuilder, RelayHandle,
+};
+use outbox_sqlx::OutboxTable;
+use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
+use outbox_testkit::Recorder;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use xtask::servers::Postgres;
+
+pub(crate) use self::gate::Gate;
+pub(crate) use self::journal::{Entry, Journal};
+use crate::support::{Database, ROLE, STORE, message};
+
+/// Far more than anything here takes; a test that reaches it fails.
+pub(crate) const BOUND: Duration = Duration::from_secs(20);
+
+/// An outbox table in a database of its own.
+pub(crate) struct Stage {
+    pub(crate) database: Database,
+    pub(crate) table: PostgresTable,
+    shared: bool,
+}
+
+impl Stage {
+    /// The default table, on the server that all tests share.
+    pub(crate) async fn new() -> Self {
+        Self::with(&OutboxTable::default()).await
+    }
+
+    /// This table, on the server that all tests share.
+    pub(crate) async fn with(table: &OutboxTable) -> Self {
+        let database = Database::create().await;
+        let table = database.make(table).await;
+        Self { database, table, shared: true }
+    }
+
+    /// The default table, on a server that only some tests use.
+    pub(crate) async fn on(server: &Postgres, name: &str) -> Self {
+        server.create_database(name).unwrap();
+        let role = format!("CREATE ROLE {ROLE}");
+        // Another test of the same server may have made it.
+        let _ = server.execute(name, &role);
+        let options = PgConnectOptions::from_str(&server.url(name)).unwrap();
+        let admin = PgPoolOptions::new().max_connections(4).connect_lazy_with(options.clone());
+        let database = Database { name: name.to_owned(), options, admin };
+        let table = database.make(&OutboxTable::default()).await;
+        Self { database, table, shared: false }
+    }
+
+    /// A store with a pool of so many connections.
+    pub(crate) fn store(&self, connections: u32) -> PostgresStore {
+        self.store_on(PgPoolOptions::new().max_connections(connections), self.options())
+    }
+
+    /// A store with a pool like this.
+    pub(crate) fn store_on(&self, pool: PgPoolOptions, options: PgConnectOptions) -> PostgresStore {
+        PostgresStore::new(pool.connect_lazy_with(options), self.table.description().clone()).unwrap()
+    }
+
+    /// How a store connects.
+    pub(crate) fn options(&self) -> PgConnectOptions {
+        self.database.options.clone().application_name(STORE).options([("role", ROLE)])
+    }
+
+    /// Commits so many messages of a tenant.
+    pub(crate) async fn append(&self, tenant: &str, count: usize) -> Vec<MessageId> {
+        let messages = vec![message(tenant, "{}"); count];
+        self.database.append(&self.table, &messages).await.into_iter().map(MessageId::new).collect()
+    }
+
+    /// Waits until nothing is pending.
+    pub(crate) async fn wait_until_published(&self) {
+        let name = self.table.description().quoted(outbox_sql::Dialect::Postgres);
+        self.database
+            .wait_until(&format!("SELECT NOT EXISTS (SELECT FROM {name} WHERE published_at IS NULL)"))
+            .await;
+    }
+
+    /// How many messages are pending.
+    pub(crate) async fn pending(&self) -> i64 {
+        self.database.number("SELECT count(*) FROM outbox_message WHERE published_at IS NULL").await
+    }
+
+    /// Ends the sessions that hold a tenant, as an operator does; answers how many.
+    pub(crate) async fn terminate_holders(&self) -> i64 {
+        self.database
+            .number(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_locks
+                 WHERE locktype = 'advisory' AND granted
+                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+            )
+            .await
+    }
+
+    /// Drops the database, where the server stays.
+    pub(crate) async fn end(self) {
+        if self.shared {
+            self.database.drop().await;
+        } else {
+            self.database.admin.close().await;
+        }
+    }
+}
+
+/// Options for a test that does not want to wait: every 20 ms, and at most 200 ms after a failure.
+pub(crate) fn quick() -> RelayConfigBuilder {
+    RelayConfig::builder()
+        .discover_tenants()
+        .poll_interval(Duration::from_millis(20))
+        .max_back_off(Duration::from_millis(200))
+}
+
+/// A relay at work, and what is known of it.
+pub(crate) struct Replica {
+    pub(crate) relay: Relay,
+    pub(crate) journal: Journal,
+    pub(crate) handle: RelayHandle,
+}
+
+impl Replica {
+    /// Starts one.
+    pub(crate) fn start(
+        store: &PostgresStore,
+        publisher: impl Publisher,
+        config: RelayConfigBuilder,
+    ) -> Self {
+        Self::start_with(store, publisher, config, |builder| builder)
+    }
+
+    /// Starts one that is put together with something more.
+    pub(crate) fn start_with(
+        store: &PostgresStore,
+        publisher: impl Publisher,
+        config: RelayConfigBuilder,
+        more: impl FnOnce(RelayBuilder) -> RelayBuilder,
+    ) -> Self {
+        let journal = Journal::default();
+        let builder = Relay::builder(store.clone(), publisher, config.build().unwrap());
+        let relay = more(builder.observer(journal.clone())).build().unwrap();
+        let handle = relay.start().unwrap();
+        Self { relay, journal, handle }
+    }
+
+    /// Checks its health until it is like this, and answers the report.
+    pub(crate) async fn health(&self, like: impl Fn(&HealthReport) -> bool) -> HealthReport {
+        let mut last = None;
+        let checking = async {
+            loop {
+                let report = self.relay.health().check().await;
+                if like(&report) {
+                    return report;
+                }
+                last = Some(report);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let answer = tokio::time::timeout(BOUND, checking).await;
+        answer.unwrap_or_else(|_| panic!("health never got there: {last:#?}"))
+    }
+
+    /// Stops it.
+    pub(crate) async fn stop(self) {
+        soon("the relay stops", self.handle.stop()).await.unwrap();
+    }
+}
+
+/// Two records of one relay's publishes: its own, and one that several relays share.
+pub(crate) fn recorded(shared: &Recorder) -> Recorder {
+    Recorder::around(shared.clone())
+}
+
+/// The ids that a recorder saw the start of, in order, ended or not.
+pub(crate) fn started(recorder: &Recorder) -> Vec<MessageId> {
+    recorder.deliveries().into_iter().map(|delivery| delivery.id).collect()
+}
+
+/// Waits for something that is to happen soon.
+pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    tokio::time::timeout(BOUND, future).await.unwrap_or_else(|_| panic!("it never came about: {what}"))
+}
+
+/// A private server over TCP, for the tests that put something between it and the store. It lives as long as
+/// this process.
+pub(crate) fn tcp_server() -> &'static Postgres {
+    static SERVER: OnceLock<Postgres> = OnceLock::new();
+    SERVER.get_or_init(|| Postgres::start(&[]).unwrap())
+}
+
+/// A pool gives out all of its connections at once, and no more are open: none is lost, none is kept.
+pub(crate) async fn assert_pool_is_whole(store: &PostgresStore) {
+    let (pool, size) = (store.pool(), store.pool().options().get_max_connections());
+    let mut all = Vec::new();
+    for number in 1..=size {
+        let connection = soon(&format!("connection {number} of the pool"), pool.acquire()).await.unwrap();
+        all.push(connection);
+    }
+    assert_eq!(pool.size(), size, "the pool has as many connections as it may");
+}
+
+/// Whether a text has all of these parts.
+pub(crate) fn says(text: &impl Debug, parts: &[&str]) -> bool {
+    let text = format!("{text:?}");
+    parts.iter().all(|part| text.contains(part))
+}
