@@ -1,6 +1,6 @@
 //! Running other programs.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, PipeReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -47,17 +47,39 @@ pub(crate) fn run(command: &mut Command) -> Result<ExitStatus> {
 /// to `see`.
 pub(crate) fn run_seen(command: &mut Command, mut see: impl FnMut(&str)) -> Result<ExitStatus> {
     let (reader, writer) = std::io::pipe()?;
-    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
-    let mut child =
-        command.spawn().with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    command.stdout(writer.try_clone()?).stderr(writer);
+    run_read(command, reader, |line| {
+        std::io::stdout().lock().write_all(line.as_bytes())?;
+        see(line.trim_end());
+        Ok(())
+    })
+}
+
+/// Runs a command like [`run`], and shows each line of its standard output to `see`, which is all that
+/// becomes of it.
+pub(crate) fn run_captured(command: &mut Command, see: impl FnMut(&str) -> Result<()>) -> Result<ExitStatus> {
+    let (reader, writer) = std::io::pipe()?;
+    command.stdout(writer);
+    run_read(command, reader, see)
+}
+
+fn run_read(
+    command: &mut Command,
+    reader: PipeReader,
+    mut see: impl FnMut(&str) -> Result<()>,
+) -> Result<ExitStatus> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
     // The command holds the pipe's writing end too: without this we would wait for ourselves.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let _ends = Ends::group(Pid::from_child(&child).into());
     let mut lines = BufReader::new(reader);
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
-        std::io::stdout().lock().write_all(&line)?;
-        see(String::from_utf8_lossy(&line).trim_end());
+        see(&String::from_utf8_lossy(&line))?;
         line.clear();
     }
     let status = child.wait()?;

@@ -1,12 +1,16 @@
 //! Every test there is, on servers of our own.
 
+mod binaries;
 mod report;
 mod tally;
+
+use std::process::Command;
 
 use anyhow::Result;
 use xtask::servers::install::Program;
 use xtask::servers::{Folder, Postgres};
 
+use self::binaries::Binaries;
 use self::report::Report;
 use self::tally::Tally;
 use crate::{interrupt, process};
@@ -35,11 +39,18 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let file = folder.path().join("report");
     std::fs::write(&file, "")?;
 
-    let mut command = process::cargo(&["test", "--all-features", "--no-fail-fast"]);
-    if !names_packages(&options.cargo) {
-        command.arg("--workspace");
+    // Built first, which also tells the binaries' crates; a build that fails is told by cargo.
+    let mut binaries = Binaries::default();
+    let mut build = test_command(options);
+    build.args(["--no-run", "--message-format=json-render-diagnostics"]);
+    build.args(options.of_cargo());
+    if !process::run_captured(&mut build, |message| binaries.see(message))?.success() {
+        println!("no test ran: the tests do not build");
+        return Ok(false);
     }
-    command.args(&options.cargo).env(REPORT, &file);
+
+    let mut command = test_command(options);
+    command.arg("--no-fail-fast").args(&options.cargo).env(REPORT, &file);
     let given = std::env::var(POSTGRES_URL).ok().filter(|url| !url.is_empty());
     let postgres = if given.is_none() { Some(Postgres::start(&[("max_connections", "500")])?) } else { None };
     match &postgres {
@@ -50,7 +61,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         None => eprintln!("xtask: using the PostgreSQL server of {POSTGRES_URL}"),
     }
 
-    let mut tally = Tally::default();
+    let mut tally = Tally::of(binaries);
     let status = process::run_seen(&mut command, |line| tally.see(line))?;
     if !status.success()
         && let Some(server) = &postgres
@@ -73,9 +84,21 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(status.success() && missing.is_empty())
 }
 
+fn test_command(options: &Options) -> Command {
+    let mut command = process::cargo(&["test", "--all-features"]);
+    if !names_packages(options.of_cargo()) {
+        command.arg("--workspace");
+    }
+    command
+}
+
+impl Options {
+    /// What is for cargo, and not for the tests that it runs.
+    fn of_cargo(&self) -> &[String] {
+        self.cargo.split(|argument| argument == "--").next().unwrap_or_default()
+    }
+}
+
 fn names_packages(arguments: &[String]) -> bool {
-    arguments
-        .iter()
-        .take_while(|argument| *argument != "--")
-        .any(|argument| argument.starts_with("-p") || argument.starts_with("--package"))
+    arguments.iter().any(|argument| argument.starts_with("-p") || argument.starts_with("--package"))
 }

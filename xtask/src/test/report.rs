@@ -60,7 +60,7 @@ mod tests {
              CHECKED Postgres b\nNOT CHECKED Sqlite c: cannot kill\nNOT CHECKED Mine d: cannot wait\n",
         );
         assert_eq!(report.unchecked().len(), 3);
-        assert_eq!(report.to_string(), "laws: 2 checked, 3 not checked (1: cannot wait; 2: cannot kill)");
+        assert_eq!(report.to_string(), "laws: 2 checked, 3 not checked (2: cannot kill; 1: cannot wait)");
     }
 
     /// With nothing left unchecked there is nothing to explain.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::binaries::Binaries;
+
 /// What a test needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Database {
@@ -48,12 +50,18 @@ impl Database {
 pub(super) struct Tally {
     /// The test binary whose tests are listed now, as cargo names it.
     binary: String,
+    binaries: Binaries,
     ran: [usize; DATABASES.len()],
     failed: usize,
     ignored: usize,
 }
 
 impl Tally {
+    /// Nothing seen yet, of tests in these binaries.
+    pub(super) fn of(binaries: Binaries) -> Self {
+        Self { binaries, ..Self::default() }
+    }
+
     /// Reads a line of the output; most say nothing about a test.
     pub(super) fn see(&mut self, line: &str) {
         let line = without_colour(line);
@@ -61,8 +69,8 @@ impl Tally {
         if let Some(binary) = line.strip_prefix("Running ").or_else(|| line.strip_prefix("Doc-tests ")) {
             // Not the folder that it is in, which may be called anything.
             let (source, file) = binary.split_once(" (").unwrap_or((binary, ""));
-            let file = file.rsplit('/').next().unwrap_or_default();
-            self.binary = format!("{source} {file}");
+            let file = file.rsplit('/').next().unwrap_or_default().trim_end_matches(')');
+            self.binary = format!("{source} {file} {}", self.binaries.package(file));
         } else if let Some((name, outcome)) =
             line.strip_prefix("test ").and_then(|test| test.rsplit_once(" ... "))
         {
