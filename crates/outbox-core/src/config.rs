@@ -212,13 +212,6 @@ impl RelayConfigBuilder {
 
     fn check(self, mut problems: Vec<ConfigProblem>) -> Result<RelayConfig, ConfigError> {
         let tenants = check_tenants(self.tenants, &mut problems);
-        let mut duration = |field, value: Option<Duration>, default, range: RangeInclusive<Duration>| {
-            let value = value.unwrap_or(default);
-            if !range.contains(&value) {
-                problems.push(ConfigProblem::Duration { field, value, range });
-            }
-            value
-        };
         let seconds = Duration::from_secs;
         let poll_interval =
             duration("poll_interval", self.poll_interval, Duration::from_millis(200), POLL_RANGE);

@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 
-use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::Shared;
@@ -73,15 +72,17 @@ async fn watched(
     delivery: &Delivery<'_>,
     watch: &mut Watch,
 ) -> Result<Accepted, (RefusalCause, PublishError)> {
-    // The async block matters: a publisher may panic before it returns its future.
-    let future = AssertUnwindSafe(async { shared.publisher.publish(delivery).await }).catch_unwind();
-    let mut future = Contained(Some(Box::pin(future)));
+    // Dropped last, and apart from the poll: once there is an answer, no destructor changes it.
+    let mut future = Contained(None);
     let answer = poll_fn(|context| {
         let mut answer = Poll::Pending;
         watch.enter(&mut || {
-            if let Some(future) = future.0.as_mut() {
-                answer = future.poll_unpin(context);
-            }
+            // The call is made in here as well: it may panic before there is a future.
+            let polled = catch_unwind(AssertUnwindSafe(|| {
+                let future = future.0.get_or_insert_with(|| shared.publisher.publish(delivery));
+                future.as_mut().poll(context)
+            }));
+            answer = polled.map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok));
         });
         answer
     })

@@ -262,7 +262,8 @@ impl Run {
     ) -> TenantState {
         let Change::BackedOff { failures, wait } = change else { return TenantState::Idle };
         if failures == 1 {
-            tracing::warn!(%tenant, message = message.map(crate::MessageId::get), %reason, "outbox tenant backs off");
+            let id = message.map(crate::MessageId::get);
+            tracing::warn!(%tenant, id, %reason, "outbox tenant backs off");
         } else {
             tracing::debug!(%tenant, failures, ?wait, %reason, "outbox tenant backs off further");
         }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use super::sweep::{Sweep, SweepEnd, Tried, Turn};
 use crate::{OldestPending, RelayConfig, TenantId};
 
-/// After so many full batches in a row a tenant leaves a gap, in which another replica can claim it.
-const FULL_BATCHES_BEFORE_GAP: u32 = 32;
-/// The gap, as a part of the poll interval.
-const GAP_PART: u32 = 16;
+/// After so many poll intervals of full batches a tenant leaves a gap.
+const POLLS_BEFORE_GAP: u32 = 32;
+/// How long a tenant that was found held waits at most, in quarters of the poll interval. The gap is as long:
+/// whoever waits for the tenant looks at it once in there.
+const HELD_QUARTERS: u32 = 5;
 /// A batch that takes longer than this part of its time bound does not grow.
 const GROWTH_PART: u32 = 4;
 
@@ -32,7 +33,8 @@ struct Tenant {
     failures: u32,
     tried: Option<Tried>,
     batch: NonZeroU32,
-    full_batches: u32,
+    /// Since when its batches have been full, without a gap.
+    full_since: Option<Duration>,
 }
 
 /// What the relay does to a tenant after its turn, as far as others want to know.
@@ -84,7 +86,7 @@ impl Schedule {
 
     fn make_ready(&mut self, id: &TenantId) {
         let batch = self.config.initial_batch;
-        let fresh = || Tenant { place: Place::Idle, failures: 0, tried: None, batch, full_batches: 0 };
+        let fresh = || Tenant { place: Place::Idle, failures: 0, tried: None, batch, full_since: None };
         let tenant = self.tenants.entry(id.clone()).or_insert_with(fresh);
         if tenant.place == Place::Idle {
             tenant.place = Place::Ready;
@@ -131,13 +133,14 @@ impl Schedule {
         let (place, change) = match &sweep.end {
             SweepEnd::Interrupted => (Place::Idle, Change::None),
             SweepEnd::Held => {
-                let rest = self.config.poll_interval.mul_f64(0.75 + jitter / 2.0);
+                let longest = self.config.poll_interval * HELD_QUARTERS / 4;
+                let rest = longest.mul_f64(1.0 - jitter * 0.4);
                 (Place::Waiting(now.saturating_add(rest)), Change::None)
             }
             SweepEnd::Refused { .. } | SweepEnd::Failed { .. } => {
                 tenant.failures = if sweep.settled > 0 { 1 } else { tenant.failures.saturating_add(1) };
                 tenant.batch = self.config.initial_batch;
-                tenant.full_batches = 0;
+                tenant.full_since = None;
                 let wait = back_off(&self.config, tenant.failures, jitter);
                 let change = Change::BackedOff { failures: tenant.failures, wait };
                 (Place::Waiting(now.saturating_add(wait)), change)
@@ -146,7 +149,7 @@ impl Schedule {
                 tenant.failures = 0;
                 let more = *full && sweep.settled > 0;
                 if !more {
-                    tenant.full_batches = 0;
+                    tenant.full_since = None;
                 }
                 if more && *took < self.config.max_batch_time / GROWTH_PART {
                     tenant.batch = tenant.batch.saturating_mul(TWO).min(self.config.max_batch);
@@ -177,9 +180,10 @@ impl Schedule {
 
 /// A tenant that has more is due again at once, behind the others; now and then it leaves a gap.
 fn again(config: &RelayConfig, now: Duration, tenant: &mut Tenant) -> Place {
-    tenant.full_batches = tenant.full_batches.saturating_add(1);
-    if tenant.full_batches.is_multiple_of(FULL_BATCHES_BEFORE_GAP) {
-        Place::Waiting(now.saturating_add(config.poll_interval / GAP_PART))
+    let since = *tenant.full_since.get_or_insert(now);
+    if now.saturating_sub(since) >= config.poll_interval * POLLS_BEFORE_GAP {
+        tenant.full_since = None;
+        Place::Waiting(now.saturating_add(config.poll_interval * HELD_QUARTERS / 4))
     } else {
         Place::Ready
     }

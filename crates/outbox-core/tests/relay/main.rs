@@ -1,0 +1,21 @@
+//! The relay's laws, one subject a file, over the memory store, with a clock that the test moves.
+
+mod back_off;
+mod deadlines;
+mod drain;
+mod health;
+mod isolation;
+mod log;
+mod observers;
+mod order;
+mod panics;
+mod pool;
+mod probe;
+mod replicas;
+mod scale;
+mod seen;
+mod stage;
+mod stop;
+mod story;
+mod verify;
+mod wake;

@@ -1,0 +1,99 @@
+//! What a relay needs around it: a pool that is large enough, and a runtime.
+
+use std::num::NonZeroU32;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use outbox_core::{
+    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Relay, RelayConfig, RelayError,
+    RelayState, Store, StoreError, TenantId, async_trait,
+};
+use outbox_memory::MemoryStore;
+use outbox_testkit::Recorder;
+
+use crate::stage::{Stage, config};
+
+/// A store that can hold so many claims.
+struct Pooled(u32, MemoryStore);
+
+#[async_trait]
+impl Store for Pooled {
+    fn source(&self) -> &str {
+        self.1.source()
+    }
+
+    fn max_claims(&self) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.0)
+    }
+
+    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
+        self.1.pending(tenant, limit).await
+    }
+
+    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+        self.1.probe(request).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
+        self.1.claim(request).await
+    }
+}
+
+fn build(pool: u32, concurrency: Option<usize>) -> Result<usize, String> {
+    let config = concurrency.map_or_else(config, |number| config().concurrency(number)).build().unwrap();
+    let relay = Relay::builder(Pooled(pool, MemoryStore::new()), Recorder::new(), config).build();
+    relay.map(|relay| relay.concurrency().get()).map_err(|error| error.to_string())
+}
+
+/// A concurrency at or above the pool's size is refused, with what to do; one is right for every pool.
+#[test]
+fn a_concurrency_that_the_pool_cannot_hold_is_refused() {
+    assert_eq!(build(5, Some(4)), Ok(4));
+    assert_eq!(build(1, Some(1)), Ok(1));
+    let error = build(4, Some(4)).unwrap_err();
+    assert!(error.contains("a concurrency of 4 needs a pool of at least 5 connections, this store's has 4"));
+    assert!(error.contains("lower the concurrency or enlarge the pool"), "{error}");
+}
+
+/// Left alone, the concurrency is four, or what the pool has room for beside a probe, and at least one.
+#[test]
+fn the_default_concurrency_fits_the_pool() {
+    for (pool, expected) in [(1, 1), (2, 1), (3, 2), (5, 4), (100, 4)] {
+        assert_eq!(build(pool, None), Ok(expected), "a pool of {pool}");
+    }
+    assert_eq!(Stage::new().relay().concurrency().get(), 4);
+}
+
+/// Polls a future that has to answer at once.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => panic!("it waits"),
+    }
+}
+
+/// Outside of a runtime, starting, running and draining are typed errors.
+#[test]
+fn without_a_runtime_every_way_to_start_is_a_typed_error() {
+    let relay = Stage::new().relay();
+    assert!(matches!(relay.start(), Err(RelayError::NoRuntime)));
+    assert!(matches!(at_once(relay.run(std::future::pending())), Err(RelayError::NoRuntime)));
+    assert!(matches!(at_once(relay.drain()), Err(RelayError::NoRuntime)));
+}
+
+/// A runtime without timers kills the relay, and the handle says why, instead of idling in silence.
+#[test]
+fn a_runtime_without_timers_is_an_error_and_not_silence() {
+    let config = RelayConfig::builder().tenants(["a"]).build().unwrap();
+    let relay = Relay::builder(MemoryStore::new(), Recorder::new(), config).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let ended = runtime.block_on(async { relay.start().unwrap().ended().await });
+    assert!(matches!(ended, Err(RelayError::Died { .. })), "{ended:?}");
+    assert_eq!(state(&relay), Some(RelayState::Dead));
+}
+
+/// What health says of the relay itself, asked from another runtime.
+fn state(relay: &Relay) -> Option<RelayState> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(relay.health().check()).relay
+}
