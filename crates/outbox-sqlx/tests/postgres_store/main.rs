@@ -1,6 +1,7 @@
 //! What is PostgreSQL's own: the guards of the claim, plans, names, presets and findings.
 #![cfg(feature = "postgres")]
 
+mod advice;
 mod append;
 mod bad_input;
 mod cancel;
