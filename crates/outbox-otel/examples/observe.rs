@@ -10,7 +10,9 @@ use axum::routing::get;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_sdk::error::OTelSdkError;
 use opentelemetry_sdk::metrics::SdkMeterProvider;
-use outbox_core::{Accepted, Delivery, HealthCheck, PublishError, Publisher, Relay, RelayConfig, async_trait};
+use outbox_core::{
+    Accepted, Delivery, HealthCheck, PublishError, Publisher, Relay, RelayConfig, async_trait,
+};
 use outbox_memory::MemoryStore;
 use outbox_otel::MetricsObserver;
 use prometheus::{Registry, TextEncoder};

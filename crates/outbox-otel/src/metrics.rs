@@ -132,7 +132,7 @@ impl Observer for MetricsObserver {
             Notice::BackedOff { tenant, failures, .. } => {
                 self.gauges.backed_off(tenant, self.label(tenant), *failures);
             }
-            Notice::Recovered { tenant } => self.gauges.recovered(tenant),
+            Notice::Recovered { tenant, .. } => self.gauges.recovered(tenant),
             _ => {}
         }
     }

@@ -144,6 +144,12 @@ struct StoreCall {
 }
 
 impl Observation for StoreCall {
+    fn propagate(&mut self, _: &mut Headers) {}
+
+    fn enter(&mut self, poll: &mut dyn FnMut()) {
+        poll();
+    }
+
     fn end(self: Box<Self>, outcome: &Outcome<'_>) {
         let took = self.started.elapsed();
         let Self { kind, source, .. } = &*self;
@@ -152,13 +158,13 @@ impl Observation for StoreCall {
             Outcome::Probed(oldest) => {
                 trace!(target: TARGET, source, tenants = oldest.len(), ?took, "probed");
             }
-            Outcome::Claimed { messages: 0 } | Outcome::Settled { messages: 0 } => {
+            Outcome::Claimed { messages: 0, .. } | Outcome::Settled { messages: 0, .. } => {
                 trace!(target: TARGET, source, tenant, ?took, "{kind}: nothing to do");
             }
-            Outcome::Claimed { messages } => {
+            Outcome::Claimed { messages, .. } => {
                 debug!(target: TARGET, source, tenant, messages, ?took, "claimed");
             }
-            Outcome::Settled { messages } => {
+            Outcome::Settled { messages, .. } => {
                 debug!(target: TARGET, source, tenant, messages, ?took, "settled");
             }
             Outcome::Held => trace!(target: TARGET, source, tenant, ?took, "held elsewhere"),

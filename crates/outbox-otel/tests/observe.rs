@@ -213,9 +213,8 @@ fn expressions(value: &serde_json::Value) -> Vec<String> {
 /// The metrics that a query names.
 fn metrics_of(expression: &str) -> BTreeSet<String> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let is_metric = |word: &&str| {
-        (word.starts_with("outbox_") || word.starts_with("messaging_")) && !is_label(word)
-    };
+    let is_metric =
+        |word: &&str| (word.starts_with("outbox_") || word.starts_with("messaging_")) && !is_label(word);
     words.filter(is_metric).map(str::to_owned).collect()
 }
 

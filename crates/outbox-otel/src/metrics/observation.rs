@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use outbox_core::{Clock, Observation, OperationKind, Outcome, Timestamp};
+use outbox_core::{Clock, Headers, Observation, OperationKind, Outcome, Timestamp};
 
 use super::gauges::Gauges;
 use super::instruments::Instruments;
@@ -62,6 +62,12 @@ impl PublishMeasure {
 }
 
 impl Observation for PublishMeasure {
+    fn propagate(&mut self, _: &mut Headers) {}
+
+    fn enter(&mut self, poll: &mut dyn FnMut()) {
+        poll();
+    }
+
     fn end(mut self: Box<Self>, outcome: &Outcome<'_>) {
         self.ended(outcome);
     }
@@ -85,6 +91,12 @@ pub(super) struct StoreMeasure {
 }
 
 impl Observation for StoreMeasure {
+    fn propagate(&mut self, _: &mut Headers) {}
+
+    fn enter(&mut self, poll: &mut dyn FnMut()) {
+        poll();
+    }
+
     fn end(mut self: Box<Self>, outcome: &Outcome<'_>) {
         let took = self.clock.monotonic().saturating_sub(self.started);
         let instruments = &self.instruments;
@@ -93,13 +105,13 @@ impl Observation for StoreMeasure {
                 let label = |tenant: &_| self.tenants.label(tenant).map(|label| Arc::from(&*label));
                 self.gauges.probed(oldest, took, &self.clock, label);
             }
-            Outcome::Claimed { messages } => {
+            Outcome::Claimed { messages, .. } => {
                 let messages = count(*messages);
                 instruments.claimed.add(messages, &self.attributes);
                 instruments.batch_size.record(messages, &self.attributes);
             }
             Outcome::Held => instruments.held.add(1, &self.attributes),
-            Outcome::Settled { messages } => instruments.settled.add(count(*messages), &self.attributes),
+            Outcome::Settled { messages, .. } => instruments.settled.add(count(*messages), &self.attributes),
             _ => {}
         }
         if let Some(failed) = error_type(outcome) {

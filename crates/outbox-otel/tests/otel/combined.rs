@@ -13,8 +13,7 @@ use crate::support::{Meters, Outbox, Recording, Spans};
 async fn relayed(spans: &Spans, observers: impl Fn(RelayBuilder) -> RelayBuilder) -> Recording {
     let recording = Recording::default();
     let subscriber = tracing_subscriber::registry();
-    let subscriber =
-        subscriber.with(recording.clone()).with(OpenTelemetryLayer::new(spans.tracer()));
+    let subscriber = subscriber.with(recording.clone()).with(OpenTelemetryLayer::new(spans.tracer()));
     let _guard = tracing::subscriber::set_default(subscriber);
     let outbox = Outbox::new();
     outbox.append("acme", 2);
@@ -33,10 +32,8 @@ async fn a_publish_has_one_span_whatever_the_order() {
     let metrics: Add = |relay, _, meters| relay.observer(MetricsObserver::new(&meters.meter()));
     for order in [[trace, tracing, metrics], [tracing, metrics, trace], [metrics, trace, tracing]] {
         let (spans, meters) = (Spans::new(), Meters::new());
-        let recording = relayed(&spans, |relay| {
-            order.iter().fold(relay, |relay, add| add(relay, &spans, &meters))
-        })
-        .await;
+        let recording =
+            relayed(&spans, |relay| order.iter().fold(relay, |relay, add| add(relay, &spans, &meters))).await;
         assert_eq!(spans.publishes().len(), 4, "{:#?}", spans.finished());
         assert_eq!((recording.spans().len(), recording.events("published").len()), (0, 4));
         assert!((meters.total(names::SENT_MESSAGES, &[]) - 4.0).abs() < 0.1);

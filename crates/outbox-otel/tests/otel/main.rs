@@ -10,10 +10,10 @@ mod metrics;
 mod names;
 #[cfg(feature = "trace")]
 mod propagation;
-#[cfg(any(feature = "metrics", feature = "trace", feature = "tracing"))]
-mod support;
 #[cfg(feature = "metrics")]
 mod sums;
+#[cfg(any(feature = "metrics", feature = "trace", feature = "tracing"))]
+mod support;
 #[cfg(feature = "trace")]
 mod trace;
 #[cfg(feature = "tracing")]

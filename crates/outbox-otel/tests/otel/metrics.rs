@@ -34,7 +34,9 @@ async fn eventful(outbox: &Outbox, meters: &Meters) -> outbox_core::RelayHandle 
     let claim = outbox.store.claim(&request).await.expect("nobody holds it");
     let relay = outbox.relay_of(store, publisher).observer(observer(outbox, meters)).build().expect("valid");
     let handle = relay.start().expect("there is a runtime");
-    outbox.run_until(|| outbox.store.unpublished().len() == 1 && meters.total(names::CLAIMS_HELD, &[]) > 0.0).await;
+    outbox
+        .run_until(|| outbox.store.unpublished().len() == 1 && meters.total(names::CLAIMS_HELD, &[]) > 0.0)
+        .await;
     drop(claim);
     outbox.append("slow", 1);
     outbox.run_until(|| outbox.store.unpublished().is_empty()).await;
@@ -108,7 +110,8 @@ async fn a_publish_is_measured_as_the_conventions_say() {
     ];
     let refused = [&attributes[..], &[("error.type", "rejected")]].concat();
     let points = meters.collect();
-    let durations: Vec<_> = points.iter().filter(|p| p.name == "messaging.client.operation.duration").collect();
+    let durations: Vec<_> =
+        points.iter().filter(|p| p.name == "messaging.client.operation.duration").collect();
     assert_eq!(durations.len(), 2);
     for point in durations {
         assert!(point.has(&attributes) && point.count == 1, "{point:?}");
@@ -227,6 +230,12 @@ impl Observer for Slow {
 }
 
 impl Observation for Slow {
+    fn propagate(&mut self, _: &mut outbox_core::Headers) {}
+
+    fn enter(&mut self, poll: &mut dyn FnMut()) {
+        poll();
+    }
+
     fn end(self: Box<Self>, _: &outbox_core::Outcome<'_>) {
         self.0.advance(std::time::Duration::from_secs(1));
     }

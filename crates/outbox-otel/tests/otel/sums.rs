@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outbox_core::{
-    Accepted, Delivery, MessageId, PublishError, Publisher, RefusalClass, async_trait,
-};
+use outbox_core::{Accepted, Delivery, MessageId, PublishError, Publisher, RefusalClass, async_trait};
 use outbox_memory::MemoryStore;
 use outbox_otel::{MetricsObserver, names};
 use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
@@ -95,7 +93,8 @@ async fn attempts_are_published_refused_or_lost() {
     let failed = ["refused", "unavailable", "rejected", "panic", "timeout", "lost"].map(|f| sent(Some(f)));
     assert_eq!(failed, [3, 2 + 2, 1, 3, 2, 1], "lost acknowledgements are unavailable");
 
-    let accepted = recorder.deliveries().iter().filter(|delivery| delivery.accepted == Some(true)).count() as u64;
+    let accepted =
+        recorder.deliveries().iter().filter(|delivery| delivery.accepted == Some(true)).count() as u64;
     assert_eq!(sent(None), accepted - 2, "the relay heard all but the two lost acknowledgements");
     let marked = outbox.store.published().len() as u64;
     assert_eq!(sum(names::SETTLED_MESSAGES, None), marked);

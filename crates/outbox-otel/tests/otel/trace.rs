@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use opentelemetry::trace::noop::NoopTracer;
 use opentelemetry::trace::{
-    SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags, TraceId, Tracer as _, TraceState,
+    SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags, TraceId, TraceState, Tracer as _,
 };
 use opentelemetry::{Context, global};
 use opentelemetry_sdk::trace::{Sampler, SpanData};
@@ -48,11 +48,17 @@ async fn a_publish_is_a_child_of_its_writer() {
     let spans = Spans::new();
     let headers = relayed(written(), TraceMode::Child, &spans).await;
     let span = spans.publish();
-    assert_eq!((span.span_context.trace_id(), span.parent_span_id), (writer().trace_id(), writer().span_id()));
+    assert_eq!(
+        (span.span_context.trace_id(), span.parent_span_id),
+        (writer().trace_id(), writer().span_id())
+    );
     assert!(span.parent_span_is_remote);
     assert_eq!(links(&span), [writer()]);
     let sent = propagation::extract(&headers).expect("a context");
-    assert_eq!((sent.trace_id(), sent.span_id()), (span.span_context.trace_id(), span.span_context.span_id()));
+    assert_eq!(
+        (sent.trace_id(), sent.span_id()),
+        (span.span_context.trace_id(), span.span_context.span_id())
+    );
     assert_eq!(headers.get("tracestate"), Some("vendor=1"));
 }
 
@@ -167,7 +173,9 @@ async fn what_failed_is_an_error_of_its_span() {
     let attempts: Vec<String> = ended.iter().map(|span| texts(span)[names::ATTEMPT].clone()).collect();
     assert_eq!(attempts, ["1", "2", "3", "4"]);
     assert_eq!(ended[0].status, Status::error("rejected: refused, on purpose"));
-    assert!(matches!(&ended[1].status, Status::Error { description } if description.contains("panics in its poll")));
+    assert!(
+        matches!(&ended[1].status, Status::Error { description } if description.contains("panics in its poll"))
+    );
     assert!(matches!(&ended[2].status, Status::Error { description } if description.contains("deadline")));
     assert_eq!(ended[3].status, Status::error("lost"));
 }

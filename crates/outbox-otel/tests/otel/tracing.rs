@@ -85,7 +85,8 @@ async fn the_publisher_runs_within_the_span() {
     let message = order("acme", 0).with_header("traceparent", "as it is");
     let row = message.headers.clone();
     outbox.store.append(message);
-    let relay = outbox.relay(Logging(headers.clone())).observer(TracingObserver::new()).build().expect("valid");
+    let relay =
+        outbox.relay(Logging(headers.clone())).observer(TracingObserver::new()).build().expect("valid");
     relay.drain().await.expect("a drain");
     assert!(recording.events("sending")[0].in_span);
     assert_eq!(headers.headers(), [row]);

@@ -102,8 +102,8 @@ fn points_of<T: Copy>(metric: &Metric, data: &MetricData<T>, number: impl Fn(T) 
     match data {
         MetricData::Gauge(gauge) => {
             let points = gauge.data_points();
-            let points = points
-                .map(|p| point(Sort::Gauge, texts(p.attributes()), number(p.value()), 0, Vec::new()));
+            let points =
+                points.map(|p| point(Sort::Gauge, texts(p.attributes()), number(p.value()), 0, Vec::new()));
             points.collect()
         }
         MetricData::Sum(sum) => {

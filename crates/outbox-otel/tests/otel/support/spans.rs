@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_sdk::trace::{
-    InMemorySpanExporter, Sampler, SdkTracer, SdkTracerProvider, SpanData,
-};
+use opentelemetry_sdk::trace::{InMemorySpanExporter, Sampler, SdkTracer, SdkTracerProvider, SpanData};
 
 /// A provider whose spans a test reads.
 pub(crate) struct Spans {
