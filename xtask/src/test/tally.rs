@@ -84,9 +84,10 @@ impl Tally {
             self.ignored += 1;
         } else if failed || outcome.starts_with("ok") {
             self.failed += usize::from(failed);
-            let database = Database::named_in(name)
-                .or_else(|| Database::named_in(&self.binary))
-                .unwrap_or(Database::None);
+            // A test of SQLite in memory is one of SQLite.
+            let said = [Database::named_in(name), Database::named_in(&self.binary)];
+            let server = said.into_iter().flatten().find(|database| *database != Database::Memory);
+            let database = server.or(said[0]).or(said[1]).unwrap_or(Database::None);
             self.ran[database as usize] += 1;
         }
     }
@@ -142,6 +143,7 @@ mod tests {
             test result: ok. 1 passed; 0 failed\n\
             \x20    Running tests/sqlite_conformance.rs (deps/sqlite_conformance-12ab)\n\
             test claim_is_exclusive ... ok\n\
+            test memory::claim_is_exclusive ... ok\n\
             test postgres_too ... \u{1b}[31mFAILED\u{1b}[0m\n\
             test slow ... ignored, takes an hour\n\
             \x20  Doc-tests outbox_memory\n\
@@ -149,7 +151,7 @@ mod tests {
             test crates/outbox-memory/src/lib.rs - (line 9) - compile ... ok\n";
         assert_eq!(
             tally(output),
-            "5 tests ran: 1 on PostgreSQL, 1 on SQLite, 2 on memory, 1 on no database; 1 failed, 1 ignored"
+            "6 tests ran: 1 on PostgreSQL, 2 on SQLite, 2 on memory, 1 on no database; 1 failed, 1 ignored"
         );
     }
 
