@@ -78,6 +78,32 @@ impl RelayConfig {
     pub fn from_lookup(lookup: impl FnMut(&str) -> Option<String>) -> Result<Self, ConfigError> {
         Self::builder().build_from_lookup(lookup)
     }
+
+    /// What is out of its range. The fields are public: the relay asks once more when it is built.
+    pub(crate) fn problems(&self) -> Vec<ConfigProblem> {
+        let durations = [
+            ("poll_interval", self.poll_interval, POLL_RANGE),
+            ("max_lag", self.max_lag, ANY_DURATION),
+            ("max_batch_time", self.max_batch_time, ANY_DURATION),
+            ("publish_timeout", self.publish_timeout, ANY_DURATION),
+            ("store_timeout", self.store_timeout, ANY_DURATION),
+            ("max_back_off", self.max_back_off, ANY_DURATION),
+            ("health_timeout", self.health_timeout, ANY_DURATION),
+        ];
+        let mut problems = Vec::new();
+        for (field, value, range) in durations {
+            if !range.contains(&value) {
+                problems.push(ConfigProblem::Duration { field, value, range });
+            }
+        }
+        if self.initial_batch > self.max_batch {
+            problems.push(ConfigProblem::BatchOrder { initial: self.initial_batch, max: self.max_batch });
+        }
+        if self.max_batch_bytes == 0 {
+            problems.push(ConfigProblem::Zero { field: "max_batch_bytes" });
+        }
+        problems
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -213,17 +239,7 @@ impl RelayConfigBuilder {
     fn check(self, mut problems: Vec<ConfigProblem>) -> Result<RelayConfig, ConfigError> {
         let tenants = check_tenants(self.tenants, &mut problems);
         let seconds = Duration::from_secs;
-        let poll_interval =
-            duration("poll_interval", self.poll_interval, Duration::from_millis(200), POLL_RANGE);
-        let max_lag = duration("max_lag", self.max_lag, seconds(60), ANY_DURATION);
-        let max_batch_time = duration("max_batch_time", self.max_batch_time, seconds(1), ANY_DURATION);
-        let publish_timeout = duration("publish_timeout", self.publish_timeout, seconds(30), ANY_DURATION);
-        let store_timeout =
-            duration("store_timeout", self.store_timeout, DEFAULT_STORE_TIMEOUT, ANY_DURATION);
-        let max_back_off = duration("max_back_off", self.max_back_off, seconds(30), ANY_DURATION);
-        let health_timeout = duration("health_timeout", self.health_timeout, seconds(5), ANY_DURATION);
-        let stop_timeout = self.stop_timeout.unwrap_or(seconds(10));
-
+        let poll_interval = self.poll_interval.unwrap_or(Duration::from_millis(200));
         let concurrency = self.concurrency.map(|number| (NonZeroUsize::new(number), number));
         if let Some((None, _)) = concurrency {
             problems.push(ConfigProblem::Zero { field: "concurrency" });
@@ -236,30 +252,27 @@ impl RelayConfigBuilder {
         };
         let initial_batch = batch("initial_batch", self.initial_batch, 32.min(self.max_batch.unwrap_or(32)));
         let max_batch = batch("max_batch", self.max_batch, initial_batch.get().max(1_000));
-        if initial_batch > max_batch {
-            problems.push(ConfigProblem::BatchOrder { initial: initial_batch, max: max_batch });
-        }
-        let max_batch_bytes = self.max_batch_bytes.unwrap_or(DEFAULT_MAX_BYTES);
-        if max_batch_bytes == 0 {
-            problems.push(ConfigProblem::Zero { field: "max_batch_bytes" });
-        }
-        match tenants {
-            Some(tenants) if problems.is_empty() => Ok(RelayConfig {
-                tenants,
-                poll_interval,
-                max_lag,
-                concurrency: concurrency.and_then(|(number, _)| number),
-                initial_batch,
-                max_batch,
-                max_batch_bytes,
-                max_batch_time,
-                publish_timeout,
-                store_timeout,
-                stop_timeout,
-                max_back_off: max_back_off.max(poll_interval),
-                health_timeout,
-            }),
-            _ => Err(ConfigError::new(problems)),
+        let config = RelayConfig {
+            // Without tenants there is a problem, and no configuration.
+            tenants: tenants.unwrap_or(Tenants::Discovered),
+            poll_interval,
+            max_lag: self.max_lag.unwrap_or(seconds(60)),
+            concurrency: concurrency.and_then(|(number, _)| number),
+            initial_batch,
+            max_batch,
+            max_batch_bytes: self.max_batch_bytes.unwrap_or(DEFAULT_MAX_BYTES),
+            max_batch_time: self.max_batch_time.unwrap_or(seconds(1)),
+            publish_timeout: self.publish_timeout.unwrap_or(seconds(30)),
+            store_timeout: self.store_timeout.unwrap_or(DEFAULT_STORE_TIMEOUT),
+            stop_timeout: self.stop_timeout.unwrap_or(seconds(10)),
+            max_back_off: self.max_back_off.unwrap_or(seconds(30)),
+            health_timeout: self.health_timeout.unwrap_or(seconds(5)),
+        };
+        problems.extend(config.problems());
+        if problems.is_empty() {
+            Ok(RelayConfig { max_back_off: config.max_back_off.max(poll_interval), ..config })
+        } else {
+            Err(ConfigError::new(problems))
         }
     }
 }

@@ -28,6 +28,8 @@ pub enum StoreOperation {
     Verify,
     /// Marking messages and giving the tenant back.
     Settle,
+    /// Comparing the table with what the store needs.
+    Check,
 }
 
 impl fmt::Display for StoreOperation {
@@ -38,6 +40,7 @@ impl fmt::Display for StoreOperation {
             Self::Claim => "claim",
             Self::Verify => "verify",
             Self::Settle => "settle",
+            Self::Check => "check",
         })
     }
 }

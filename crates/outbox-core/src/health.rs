@@ -21,7 +21,7 @@ pub use tenant::{TenantCondition, TenantHealth};
 /// store does not answer within the deadline, and when the relay that it belongs to does not run.
 ///
 /// Made by [`Relay::health`](crate::Relay::health), or by [`new`](Self::new) where no relay runs. Cloning is
-/// cheap, and clones share one check.
+/// cheap, and clones share one check, as do all that a relay gives out.
 #[derive(Clone)]
 pub struct HealthCheck {
     shared: Arc<Shared>,
@@ -41,7 +41,12 @@ struct Shared {
 impl HealthCheck {
     /// A check of a store, whoever relays it; the options' tenants, tolerated lag and health timeout count.
     pub fn new(store: impl Store, config: &RelayConfig) -> Self {
-        Self::make(Arc::new(store), config, Arc::new(SystemClock::new()), None)
+        Self::new_shared(Arc::new(store), config)
+    }
+
+    /// As [`new`](Self::new), for a store that others use too.
+    pub fn new_shared(store: Arc<dyn Store>, config: &RelayConfig) -> Self {
+        Self::make(store, config, Arc::new(SystemClock::new()), None)
     }
 
     pub(crate) fn of_relay(
@@ -159,7 +164,7 @@ impl Shared {
                     let entry = tenants.entry(found.tenant_id.clone()).or_default();
                     entry.oldest = Some(found.id);
                     entry.lag = found.time.map(|time| time.age);
-                    entry.behind = found.time.is_some_and(|time| time.age > self.max_lag);
+                    entry.behind = found.time.is_none_or(|time| time.age > self.max_lag);
                     let tenant = found.tenant_id;
                     match found.time {
                         None => problems.push(HealthProblem::Unreadable { tenant, message: found.id }),

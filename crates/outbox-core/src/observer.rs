@@ -26,15 +26,11 @@ pub trait Observer: Send + Sync + 'static {
 pub trait Observation: Send {
     /// Adds to the headers that a publish sends, a trace's context for example. Called once, before the
     /// publish; the message's own headers are in there already.
-    fn propagate(&mut self, headers: &mut Headers) {
-        let _ = headers;
-    }
+    fn propagate(&mut self, headers: &mut Headers);
 
     /// Polls the operation's future once: calls `poll` exactly once, inside whatever the observation enters
     /// (a span). Called for a publish only. If it never calls `poll`, the relay does.
-    fn enter(&mut self, poll: &mut dyn FnMut()) {
-        poll();
-    }
+    fn enter(&mut self, poll: &mut dyn FnMut());
 
     /// The operation ended. Called exactly once, also when its future was dropped.
     fn end(self: Box<Self>, outcome: &Outcome<'_>);
@@ -143,6 +139,7 @@ pub enum Outcome<'a> {
     /// A probe: the tenants that have something.
     Probed(&'a [OldestPending]),
     /// A claim: held, with so many messages.
+    #[non_exhaustive]
     Claimed {
         /// How many messages it handed over.
         messages: usize,
@@ -152,6 +149,7 @@ pub enum Outcome<'a> {
     /// A publish: acknowledged.
     Accepted,
     /// A publish: not acknowledged.
+    #[non_exhaustive]
     Refused {
         /// Where the refusal comes from.
         cause: RefusalCause,
@@ -159,6 +157,7 @@ pub enum Outcome<'a> {
         error: &'a PublishError,
     },
     /// A settle: so many are marked.
+    #[non_exhaustive]
     Settled {
         /// How many messages were marked.
         messages: usize,
@@ -192,6 +191,7 @@ pub enum Notice<'a> {
     /// The relay's task ended without being told to: a fault in the relay, or a runtime that shut down.
     Died,
     /// A tenant backs off after a refusal or a store's error.
+    #[non_exhaustive]
     BackedOff {
         /// Whose messages wait.
         tenant: &'a TenantId,
@@ -205,11 +205,13 @@ pub enum Notice<'a> {
         reason: &'a str,
     },
     /// A tenant that backed off is well again.
+    #[non_exhaustive]
     Recovered {
         /// Whose messages flow again.
         tenant: &'a TenantId,
     },
     /// Probes began to fail.
+    #[non_exhaustive]
     ProbeFailing {
         /// Why.
         error: &'a StoreError,

@@ -48,6 +48,7 @@ struct Shared {
     seed: Option<u64>,
     wake: tokio::sync::watch::Sender<()>,
     board: Arc<Board>,
+    health: HealthCheck,
 }
 
 /// Why a relay ended without being told to, or could not start.
@@ -64,7 +65,7 @@ pub enum RelayError {
         reason: String,
     },
     /// A drain could not find out what is pending.
-    #[error("the outbox relay cannot drain: {0}")]
+    #[error("the outbox relay cannot drain: what is pending cannot be found out")]
     Store(#[source] crate::StoreError),
 }
 
@@ -133,12 +134,7 @@ impl Relay {
 
     /// This relay's health.
     pub fn health(&self) -> HealthCheck {
-        HealthCheck::of_relay(
-            Arc::clone(&self.shared.store),
-            &self.shared.config,
-            Arc::clone(&self.shared.clock),
-            Arc::clone(&self.shared.board),
-        )
+        self.shared.health.clone()
     }
 
     /// How many observers' panics were contained.

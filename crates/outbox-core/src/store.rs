@@ -115,6 +115,7 @@ pub struct OldestPending {
 
 /// When a pending message happened, and its age by the store's own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PendingSince {
     /// When it happened.
     pub occurred_at: Timestamp,

@@ -28,7 +28,9 @@ pub(super) async fn run(name: &str, folder: &Path, target: &Target) -> Result<()
     let store = Database::open(target).await?.store()?;
     let publisher =
         Shipping { name: name.to_owned(), journal: Journal::new(folder), control: Control::new(folder) };
-    let config = RelayConfig::builder().tenants(TENANTS).build()?;
+    // Longer than the slow batch that a replica is killed in the middle of.
+    let batch_time = Duration::from_secs(60);
+    let config = RelayConfig::builder().tenants(TENANTS).max_batch_time(batch_time).build()?;
     let relay = Relay::builder_shared(store, Arc::new(publisher), config).observer(Reporter).build()?;
     // Nothing is ever written to it; an error is as good as its end.
     let told_to_stop = async { _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await };
@@ -86,8 +88,8 @@ impl Observer for Reporter {
                 "{tenant}: {BACKS_OFF} {:.1} s after failure {failures}: {reason}",
                 wait.as_secs_f64()
             )),
-            Notice::Recovered { tenant } => tell(&format!("{tenant}: is well again")),
-            Notice::ProbeFailing { error } => tell(&format!("cannot look for messages: {error}")),
+            Notice::Recovered { tenant, .. } => tell(&format!("{tenant}: is well again")),
+            Notice::ProbeFailing { error, .. } => tell(&format!("cannot look for messages: {error}")),
             Notice::Stopped => tell("stopped, holds nothing"),
             _ => {}
         }
@@ -99,10 +101,16 @@ struct Step {
 }
 
 impl Observation for Step {
+    fn propagate(&mut self, _: &mut outbox_core::Headers) {}
+
+    fn enter(&mut self, poll: &mut dyn FnMut()) {
+        poll();
+    }
+
     fn end(self: Box<Self>, outcome: &Outcome<'_>) {
         let tenant = self.tenant;
         match outcome {
-            Outcome::Settled { messages } if *messages > 0 => {
+            Outcome::Settled { messages, .. } if *messages > 0 => {
                 tell(&format!("{tenant}: published and marked {messages}"));
             }
             Outcome::Failed(error) => tell(&format!("{tenant}: {error}")),

@@ -45,6 +45,7 @@ pub enum TenantState {
     /// Another relay held it when this one looked last.
     HeldElsewhere,
     /// It waits after failures.
+    #[non_exhaustive]
     BackingOff {
         /// How many in a row.
         failures: u32,

@@ -7,7 +7,7 @@ use super::board::Board;
 use super::observe::Observers;
 use super::{Relay, Shared};
 use crate::config::{ConfigError, ConfigProblem};
-use crate::{Clock, Observer, Publisher, RelayConfig, Store, SystemClock};
+use crate::{Clock, HealthCheck, Observer, Publisher, RelayConfig, Store, SystemClock};
 
 /// How many tenants are swept at the same time, unless the options say otherwise.
 const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(4).unwrap();
@@ -48,21 +48,30 @@ impl RelayBuilder {
     /// The relay, not yet started.
     ///
     /// # Errors
-    /// [`ConfigError`], if the store cannot hold as many claims as the concurrency asks for and answer a probe
+    /// [`ConfigError`] with every bad field, if an option was set out of its range after the configuration was
+    /// made, or if the store cannot hold as many claims as the concurrency asks for and answer a probe
     /// beside them. A concurrency of 1 is right for every store: with one connection, probe and claim take
     /// turns.
     pub fn build(self) -> Result<Relay, ConfigError> {
+        let mut problems = self.config.problems();
         let pool = self.store.max_claims();
         let room = pool.map(|pool| NonZeroUsize::new(pool.get() as usize - 1).unwrap_or(NonZeroUsize::MIN));
         let concurrency = match (self.config.concurrency, room, pool) {
             (Some(concurrency), Some(room), Some(pool)) if concurrency > room => {
-                let problem = ConfigProblem::ConcurrencyExceedsPool { concurrency, pool };
-                return Err(ConfigError::new(vec![problem]));
+                problems.push(ConfigProblem::ConcurrencyExceedsPool { concurrency, pool });
+                concurrency
             }
             (Some(concurrency), ..) => concurrency,
             (None, Some(room), _) => room.min(DEFAULT_CONCURRENCY),
             (None, None, _) => DEFAULT_CONCURRENCY,
         };
+        if !problems.is_empty() {
+            return Err(ConfigError::new(problems));
+        }
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let board = Arc::new(Board::default());
+        let store = Arc::clone(&self.store);
+        let health = HealthCheck::of_relay(store, &self.config, Arc::clone(&clock), Arc::clone(&board));
         Ok(Relay {
             shared: Arc::new(Shared {
                 store: self.store,
@@ -70,10 +79,11 @@ impl RelayBuilder {
                 config: self.config,
                 concurrency,
                 observers: self.observers,
-                clock: self.clock.unwrap_or_else(|| Arc::new(SystemClock::new())),
+                clock,
                 seed: self.seed,
                 wake: tokio::sync::watch::Sender::new(()),
-                board: Arc::new(Board::default()),
+                board,
+                health,
             }),
         })
     }

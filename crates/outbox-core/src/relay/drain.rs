@@ -1,16 +1,18 @@
 //! Publishing what is pending, once, and saying what came of it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
 use super::handle::died;
 use super::run::{contained_sweep, probe};
+use super::schedule::{TWO, shrunk};
 use super::stop::{Stop, StopOnDrop};
 use super::sweep::{Sweep, SweepEnd, Turn, with_causes};
 use super::{RelayError, Shared};
-use crate::{MessageId, TenantId, Tenants};
+use crate::{MessageId, RelayConfig, TenantId, Tenants};
 
 /// What a drain did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,6 +40,7 @@ pub enum DrainOutcome {
     /// Another relay holds it.
     HeldElsewhere,
     /// A message was refused; it and those after it are pending.
+    #[non_exhaustive]
     Refused {
         /// Which.
         message: MessageId,
@@ -45,6 +48,7 @@ pub enum DrainOutcome {
         reason: String,
     },
     /// The store failed.
+    #[non_exhaustive]
     Failed {
         /// How.
         reason: String,
@@ -94,28 +98,32 @@ async fn drain_all(shared: Arc<Shared>, stop: Stop) -> Result<DrainReport, Relay
         let (id, sweep) = ended.map_err(died)?;
         report.published += sweep.settled as u64;
         if let Some(turn) = swept.remove(&id) {
-            match outcome(sweep) {
-                Some(outcome) => {
-                    report.tenants.insert(turn.tenant, outcome);
-                }
-                None => {
-                    let limit = turn.limit.saturating_mul(super::schedule::TWO).min(shared.config.max_batch);
-                    ready.push_back(Turn { limit, ..turn });
-                }
+            if let Some(limit) = next_limit(&turn, &sweep, &shared.config) {
+                ready.push_back(Turn { limit, ..turn });
+            } else {
+                report.tenants.insert(turn.tenant, outcome(sweep));
             }
         }
     }
 }
 
-/// `None` is: there is more.
-fn outcome(sweep: Sweep) -> Option<DrainOutcome> {
+/// How large the tenant's next batch is, if there is more.
+fn next_limit(turn: &Turn, sweep: &Sweep, config: &RelayConfig) -> Option<NonZeroU32> {
     match sweep.end {
-        SweepEnd::Clean { full: true, .. } if sweep.settled > 0 => None,
-        SweepEnd::OutOfTime => None,
-        SweepEnd::Clean { .. } => Some(DrainOutcome::Empty),
-        SweepEnd::Held => Some(DrainOutcome::HeldElsewhere),
-        SweepEnd::Refused { tried, reason } => Some(DrainOutcome::Refused { message: tried.message, reason }),
-        SweepEnd::Failed { error, .. } => Some(DrainOutcome::Failed { reason: with_causes(&error) }),
-        SweepEnd::Interrupted => Some(DrainOutcome::Interrupted),
+        SweepEnd::Clean { full: true, .. } if sweep.settled > 0 => {
+            Some(turn.limit.saturating_mul(TWO).min(config.max_batch))
+        }
+        SweepEnd::OutOfTime => Some(shrunk(turn.limit, sweep.settled)),
+        _ => None,
+    }
+}
+
+fn outcome(sweep: Sweep) -> DrainOutcome {
+    match sweep.end {
+        SweepEnd::Clean { .. } | SweepEnd::OutOfTime => DrainOutcome::Empty,
+        SweepEnd::Held => DrainOutcome::HeldElsewhere,
+        SweepEnd::Refused { tried, reason } => DrainOutcome::Refused { message: tried.message, reason },
+        SweepEnd::Failed { error, .. } => DrainOutcome::Failed { reason: with_causes(&error) },
+        SweepEnd::Interrupted => DrainOutcome::Interrupted,
     }
 }

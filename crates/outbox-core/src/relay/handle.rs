@@ -18,6 +18,8 @@ use super::{RelayError, Shared};
 pub struct RelayHandle {
     stop: StopOnDrop,
     task: JoinHandle<()>,
+    /// How the task ended, once that is known.
+    ended: Option<Result<(), String>>,
 }
 
 impl RelayHandle {
@@ -26,7 +28,7 @@ impl RelayHandle {
         let stop = Stop::default();
         let on_board = Board::begin(&shared.board);
         let task = runtime.spawn(run(shared, stop.clone(), on_board));
-        Ok(Self { stop: StopOnDrop(stop), task })
+        Ok(Self { stop: StopOnDrop(stop), task, ended: None })
     }
 
     /// Stops the relay and waits until it holds nothing.
@@ -51,9 +53,13 @@ impl RelayHandle {
     /// [`RelayError::Died`].
     ///
     /// # Cancellation
-    /// Safe: it can be called again.
+    /// Safe: it can be called again, also after it has answered.
     pub async fn ended(&mut self) -> Result<(), RelayError> {
-        (&mut self.task).await.map_err(died)
+        let ended = match self.ended.take() {
+            Some(ended) => ended,
+            None => (&mut self.task).await.map_err(cause_of_death),
+        };
+        self.ended.insert(ended).clone().map_err(|reason| RelayError::Died { reason })
     }
 
     /// Whether the relay has ended.
@@ -63,9 +69,12 @@ impl RelayHandle {
 }
 
 pub(super) fn died(error: JoinError) -> RelayError {
-    let reason = match error.try_into_panic() {
+    RelayError::Died { reason: cause_of_death(error) }
+}
+
+fn cause_of_death(error: JoinError) -> String {
+    match error.try_into_panic() {
         Ok(panic) => panic_text(&*panic),
         Err(_) => "the runtime shut down".to_owned(),
-    };
-    RelayError::Died { reason }
+    }
 }

@@ -189,6 +189,7 @@ impl Run {
 
     fn start_probe(&mut self, now: Duration) {
         let shared = Arc::clone(&self.shared);
+        self.schedule.probe_begins();
         self.next_probe = now.saturating_add(shared.config.poll_interval);
         self.probe = Some(tokio::spawn(async move { probe(&shared).await }));
     }
@@ -220,7 +221,8 @@ impl Run {
         }
         let config = &self.shared.config;
         let ceiling = MAX_PROBE_BACK_OFF.max(config.poll_interval);
-        let rest = back_off(config, self.failed_probes, self.random.f64()).min(ceiling);
+        let longest = back_off(config, self.failed_probes, 0.0).min(ceiling);
+        let rest = longest.mul_f64(1.0 - self.random.f64() / 4.0);
         self.next_probe = self.shared.clock.monotonic().saturating_add(rest);
     }
 

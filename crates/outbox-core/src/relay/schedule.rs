@@ -35,6 +35,8 @@ struct Tenant {
     batch: NonZeroU32,
     /// Since when its batches have been full, without a gap.
     full_since: Option<Duration>,
+    /// Whether a turn of it ended after the probe under way had begun, which may not have seen what the turn saw.
+    newer_than_probe: bool,
 }
 
 /// What the relay does to a tenant after its turn, as far as others want to know.
@@ -60,6 +62,13 @@ impl Schedule {
         Self { config, tenants, ready, waiting, random }
     }
 
+    /// A probe begins: what turns find out from now on is newer than its answer.
+    pub(crate) fn probe_begins(&mut self) {
+        for tenant in self.tenants.values_mut() {
+            tenant.newer_than_probe = false;
+        }
+    }
+
     /// A probe's answer: idle tenants that have something get a turn. Those that have nothing are forgotten,
     /// and with them their failures; they are the answer, with whether they had some.
     ///
@@ -72,7 +81,9 @@ impl Schedule {
         let pending: HashSet<&TenantId> = oldest.iter().map(|found| &found.tenant_id).collect();
         let (mut forgotten, waiting) = (Vec::new(), &mut self.waiting);
         self.tenants.retain(|id, tenant| {
-            let keep = pending.contains(id) || matches!(tenant.place, Place::Ready | Place::Sweeping);
+            let keep = pending.contains(id)
+                || matches!(tenant.place, Place::Ready | Place::Sweeping)
+                || tenant.newer_than_probe;
             if !keep {
                 if let Place::Waiting(until) = tenant.place {
                     waiting.remove(&(until, id.clone()));
@@ -86,7 +97,14 @@ impl Schedule {
 
     fn make_ready(&mut self, id: &TenantId) {
         let batch = self.config.initial_batch;
-        let fresh = || Tenant { place: Place::Idle, failures: 0, tried: None, batch, full_since: None };
+        let fresh = || Tenant {
+            place: Place::Idle,
+            failures: 0,
+            tried: None,
+            batch,
+            full_since: None,
+            newer_than_probe: false,
+        };
         let tenant = self.tenants.entry(id.clone()).or_insert_with(fresh);
         if tenant.place == Place::Idle {
             tenant.place = Place::Ready;
@@ -123,6 +141,7 @@ impl Schedule {
     pub(crate) fn finished(&mut self, now: Duration, id: &TenantId, sweep: &Sweep) -> Change {
         let jitter = self.random.f64();
         let Some(tenant) = self.tenants.get_mut(id) else { return Change::None };
+        tenant.newer_than_probe = true;
         let failed_before = tenant.failures > 0;
         match &sweep.end {
             SweepEnd::Refused { tried, .. } => tenant.tried = Some(*tried),
@@ -160,8 +179,7 @@ impl Schedule {
             }
             SweepEnd::OutOfTime => {
                 tenant.failures = 0;
-                let settled = u32::try_from(sweep.settled).unwrap_or(u32::MAX);
-                tenant.batch = NonZeroU32::new(settled).unwrap_or(NonZeroU32::MIN).min(tenant.batch);
+                tenant.batch = shrunk(tenant.batch, sweep.settled);
                 (again(&self.config, now, tenant), Change::None)
             }
         };
@@ -187,6 +205,12 @@ fn again(config: &RelayConfig, now: Duration, tenant: &mut Tenant) -> Place {
     } else {
         Place::Ready
     }
+}
+
+/// The next batch after one that was cut short by its time: what was published in it.
+pub(crate) fn shrunk(batch: NonZeroU32, settled: usize) -> NonZeroU32 {
+    let settled = u32::try_from(settled).unwrap_or(u32::MAX);
+    NonZeroU32::new(settled).unwrap_or(NonZeroU32::MIN).min(batch)
 }
 
 pub(crate) const TWO: NonZeroU32 = NonZeroU32::new(2).unwrap();

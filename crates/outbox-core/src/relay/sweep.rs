@@ -76,18 +76,16 @@ pub(crate) async fn sweep(shared: Arc<Shared>, turn: Turn, stop: Stop) -> Sweep 
     if stop.requested() {
         return Sweep::nothing(SweepEnd::Interrupted);
     }
-    let started = shared.clock.monotonic();
     match claim(&shared, &turn).await {
         Ok(ClaimOutcome::Held) => Sweep::nothing(SweepEnd::Held),
         Err(error) => Sweep::nothing(SweepEnd::Failed { error, tried: turn.tried }),
         Ok(ClaimOutcome::Claimed(claimed)) => {
             let Claimed { messages, claim, .. } = claimed;
             let tried = messages.first().map(|message| turn.attempt(message));
-            let (accepted, claim, end) =
-                match publish_all(&shared, &turn, &messages, claim, started, &stop).await {
-                    Ok(ended) => ended,
-                    Err(error) => return Sweep::nothing(SweepEnd::Failed { error, tried }),
-                };
+            let (accepted, claim, end) = match publish_all(&shared, &turn, &messages, claim, &stop).await {
+                Ok(ended) => ended,
+                Err(error) => return Sweep::nothing(SweepEnd::Failed { error, tried }),
+            };
             match settle(&shared, &turn.tenant, claim, &messages[..accepted]).await {
                 Ok(()) => Sweep { settled: accepted, end },
                 Err(error) => Sweep::nothing(SweepEnd::Failed { error, tried }),
@@ -124,10 +122,11 @@ async fn publish_all(
     turn: &Turn,
     messages: &[OutboxMessage],
     mut claim: Box<dyn Claim>,
-    started: Duration,
     stop: &Stop,
 ) -> Result<PublishedPrefix, StoreError> {
-    let mut verified = shared.clock.monotonic();
+    // A batch's time is that of its publishing: a slow claim makes it no smaller.
+    let started = shared.clock.monotonic();
+    let mut verified = started;
     for (index, message) in messages.iter().enumerate() {
         if stop.requested() {
             return Ok((index, claim, SweepEnd::Interrupted));

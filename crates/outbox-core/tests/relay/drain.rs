@@ -58,7 +58,9 @@ async fn a_drain_that_cannot_probe_is_an_error() {
     stage.store.fail(StoreOperation::Probe, StoreFault::Fail);
     let error = stage.relay().drain().await.unwrap_err();
     assert!(matches!(error, RelayError::Store(_)));
-    assert_eq!(error.to_string(), "the outbox relay cannot drain: probe failed: it fails on purpose");
+    assert_eq!(error.to_string(), "the outbox relay cannot drain: what is pending cannot be found out");
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    assert_eq!(cause.as_deref(), Some("probe failed: it fails on purpose"));
 }
 
 /// A dropped drain stops as a relay does: after the message in flight, which is marked.

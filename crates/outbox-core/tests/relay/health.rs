@@ -45,7 +45,7 @@ async fn concurrent_checks_share_one_probe() {
     let health = relay.health();
     let checks: Vec<_> = (0..100)
         .map(|_| {
-            let health = health.clone();
+            let health = relay.health();
             tokio::spawn(async move { health.check().await })
         })
         .collect();
@@ -133,6 +133,8 @@ async fn a_dead_relay_is_red() {
     let mut handle = handle.join().unwrap();
     assert_eq!(relay.health().check().await.to_string(), "the relay is dead");
     let error = handle.ended().await.unwrap_err();
+    let again = handle.ended().await.unwrap_err();
+    assert_eq!(again.to_string(), error.to_string(), "asked again, it answers the same");
     assert_eq!(error.to_string(), "the outbox relay's task died: the runtime shut down");
     let _running = relay.start().unwrap();
     assert!(relay.health().check().await.is_healthy());

@@ -97,3 +97,12 @@ fn state(relay: &Relay) -> Option<RelayState> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(relay.health().check()).relay
 }
+
+/// The options are public: one that was set out of its range later on is refused all the same.
+#[test]
+fn an_option_set_out_of_its_range_after_the_check_is_refused() {
+    let mut config = config().build().unwrap();
+    config.poll_interval = std::time::Duration::ZERO;
+    let error = Relay::builder(MemoryStore::new(), Recorder::new(), config).build().unwrap_err();
+    assert!(error.to_string().contains("poll_interval must be 1 to 60000 ms"), "{error}");
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outbox_core::{NewMessage, RefusalClass, StoreOperation};
-use outbox_testkit::{PublishFault, When};
+use outbox_testkit::{PublishFault, StoreFault, When};
 
 use crate::stage::{POLL, Stage, config, message, tenant};
 
@@ -79,4 +79,17 @@ async fn a_backlog_of_one_tenant_leaves_turns_for_the_others() {
         stage.pass(Duration::from_millis(110)).await;
         assert!(stage.marked("b").ends_with(&ids), "it waits behind more than one batch");
     }
+}
+
+/// The time that bounds a batch is that of its publishing: behind a slow database batches stay large.
+#[tokio::test]
+async fn a_slow_claim_makes_no_batch_smaller() {
+    let stage = Stage::new();
+    stage.write("a", 96);
+    stage.store.fail(StoreOperation::Claim, StoreFault::Slow(Duration::from_millis(1_100)));
+    let relay = stage.relay_with(config().max_batch_time(Duration::from_secs(1)));
+    let _running = relay.start().unwrap();
+    stage.until(|| stage.all_marked()).await;
+    // 32, then 64, and one that finds nothing more.
+    assert!(stage.store.started(StoreOperation::Claim) <= 3);
 }

@@ -105,14 +105,14 @@ impl Observer for Seen {
             Notice::Started => Told::Started,
             Notice::Stopped => Told::Stopped,
             Notice::Died => Told::Died,
-            Notice::BackedOff { tenant, message, failures, wait, reason } => Told::BackedOff {
+            Notice::BackedOff { tenant, message, failures, wait, reason, .. } => Told::BackedOff {
                 tenant: tenant.as_str().to_owned(),
                 message: *message,
                 failures: *failures,
                 wait: *wait,
                 reason: (*reason).to_owned(),
             },
-            Notice::Recovered { tenant } => Told::Recovered(tenant.as_str().to_owned()),
+            Notice::Recovered { tenant, .. } => Told::Recovered(tenant.as_str().to_owned()),
             Notice::ProbeFailing { .. } => Told::ProbeFailing,
             Notice::ProbeRecovered => Told::ProbeRecovered,
             other => panic!("a notice that this test does not know: {other:?}"),
@@ -127,6 +127,10 @@ struct Watching {
 }
 
 impl Observation for Watching {
+    fn enter(&mut self, poll: &mut dyn FnMut()) {
+        poll();
+    }
+
     fn propagate(&mut self, headers: &mut Headers) {
         headers.insert("traceparent", "added by the observer");
     }
@@ -134,11 +138,11 @@ impl Observation for Watching {
     fn end(self: Box<Self>, outcome: &Outcome<'_>) {
         let end = match outcome {
             Outcome::Probed(_) => End::Probed,
-            Outcome::Claimed { messages } => End::Claimed(*messages),
+            Outcome::Claimed { messages, .. } => End::Claimed(*messages),
             Outcome::Held => End::Held,
             Outcome::Accepted => End::Accepted,
-            Outcome::Refused { cause, error } => End::Refused(*cause, error.reason().to_owned()),
-            Outcome::Settled { messages } => End::Settled(*messages),
+            Outcome::Refused { cause, error, .. } => End::Refused(*cause, error.reason().to_owned()),
+            Outcome::Settled { messages, .. } => End::Settled(*messages),
             Outcome::Failed(error) => End::Failed(error.to_string()),
             Outcome::Abandoned => End::Abandoned,
             other => panic!("an outcome that this test does not know: {other:?}"),

@@ -166,6 +166,12 @@ fn a_watch_that_is_dropped_ends_as_abandoned_once() {
         fn notice(&self, _: &Notice<'_>) {}
     }
     impl Observation for Kind {
+        fn propagate(&mut self, _: &mut Headers) {}
+
+        fn enter(&mut self, poll: &mut dyn FnMut()) {
+            poll();
+        }
+
         fn end(self: Box<Self>, outcome: &Outcome<'_>) {
             self.1.lock().unwrap().push((self.0, format!("{outcome:?}")));
         }

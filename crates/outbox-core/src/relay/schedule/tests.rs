@@ -225,12 +225,26 @@ fn a_tenant_absent_from_the_probe_is_forgotten_and_its_failures_with_it() {
         let sweep = if turn.tenant == tenant("a") { refused(0) } else { clean(1, false) };
         schedule.finished(START, &turn.tenant, &sweep);
     }
+    schedule.probe_begins();
     let mut forgotten = schedule.probed(&[]);
     forgotten.sort();
     assert_eq!(forgotten, [(tenant("a"), true), (tenant("b"), false)]);
     assert_eq!((schedule.next_due(), schedule.tenants.len()), (None, 0));
     schedule.probed(&oldest(&["a"]));
     assert_eq!(backed_off(end(&mut schedule, START, &refused(0))).0, 1);
+}
+
+/// The probe looked before the row was there that the turn was refused for: its answer cuts no back-off short.
+#[test]
+fn a_turn_that_ended_after_the_probe_began_outweighs_its_answer() {
+    let mut schedule = schedule();
+    schedule.probed(&oldest(&["a"]));
+    schedule.probe_begins();
+    let (_, wait) = backed_off(end(&mut schedule, START, &refused(0)));
+    assert_eq!(schedule.probed(&[]), []);
+    assert_eq!(schedule.next_due(), Some(START + wait));
+    schedule.probe_begins();
+    assert_eq!(schedule.probed(&[]), [(tenant("a"), true)]);
 }
 
 #[test]

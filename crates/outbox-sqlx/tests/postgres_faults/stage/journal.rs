@@ -92,8 +92,8 @@ impl Observer for Journal {
             Notice::BackedOff { tenant, wait, reason, .. } => {
                 Entry::BackedOff { tenant: tenant.to_string(), wait: *wait, reason: (*reason).to_owned() }
             }
-            Notice::Recovered { tenant } => Entry::Recovered(tenant.to_string()),
-            Notice::ProbeFailing { error } => Entry::ProbeFailing(chain(error)),
+            Notice::Recovered { tenant, .. } => Entry::Recovered(tenant.to_string()),
+            Notice::ProbeFailing { error, .. } => Entry::ProbeFailing(chain(error)),
             Notice::ProbeRecovered => Entry::ProbeRecovered,
             _ => return,
         });
@@ -106,12 +106,18 @@ struct Watched {
 }
 
 impl Observation for Watched {
+    fn propagate(&mut self, _: &mut outbox_core::Headers) {}
+
+    fn enter(&mut self, poll: &mut dyn FnMut()) {
+        poll();
+    }
+
     fn end(self: Box<Self>, outcome: &Outcome<'_>) {
         self.journal.add(match outcome {
             Outcome::Probed(_) => Entry::Probed,
             Outcome::Held => Entry::Held,
-            Outcome::Claimed { messages } => Entry::Claimed(*messages),
-            Outcome::Settled { messages } => Entry::Settled(*messages),
+            Outcome::Claimed { messages, .. } => Entry::Claimed(*messages),
+            Outcome::Settled { messages, .. } => Entry::Settled(*messages),
             Outcome::Failed(error) => Entry::Failed(self.kind, chain(error)),
             _ => return,
         });
