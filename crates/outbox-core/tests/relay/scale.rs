@@ -30,7 +30,7 @@ async fn a_slow_publishers_batch_is_cut_in_time() {
     let _running = stage.relay_with(config().concurrency(1)).start().unwrap();
     stage.pass(POLL).await;
     stage.write("b", 1);
-    stage.pass(Duration::from_millis(1_000)).await;
+    stage.pass(Duration::from_secs(1)).await;
     assert_eq!(stage.marked("a").len(), 4, "a second's worth");
     assert_eq!(stage.marked("b").len(), 1);
     stage.until(|| stage.all_marked()).await;
