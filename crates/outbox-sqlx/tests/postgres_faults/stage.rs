@@ -112,12 +112,14 @@ impl Stage {
     }
 }
 
-/// Options for a test that does not want to wait: every 20 ms, and at most 200 ms after a failure.
+/// Options for a test that does not want to wait: every 20 ms, and at most 200 ms after a failure. A batch is not cut
+/// short by its time, so that a holder without its session is stopped by its verification and by nothing else.
 pub(crate) fn quick() -> RelayConfigBuilder {
     RelayConfig::builder()
         .discover_tenants()
         .poll_interval(Duration::from_millis(20))
         .max_back_off(Duration::from_millis(200))
+        .max_batch_time(Duration::from_mins(1))
 }
 
 /// A relay at work, and what is known of it.
