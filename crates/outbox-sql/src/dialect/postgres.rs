@@ -2,59 +2,16 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::Duration;
 
+mod transaction;
+
+pub use self::transaction::{
+    BEGIN_CLAIM, BEGIN_READ, SERVER_TRAITS, ServerTraits, claim_settings, commit_and_confirm,
+};
 use crate::dialect::Dialect;
 use crate::identifier::{literal, quote};
 use crate::lock_key::tenant_lock_name;
 use crate::table::{InvalidTable, OutboxTable, PayloadType, TimeType};
-
-/// Begins the transaction of a claim. READ COMMITTED, so that the read after the lock sees what the last holder
-/// marked, whatever the server's default; READ WRITE, so that a standby refuses it before anything is published.
-pub const BEGIN_CLAIM: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-
-/// Begins a transaction for one read: behind a transaction pooler it keeps its statements on one server.
-pub const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
-
-/// Asks the server what it is: its version's number and whether it runs on Linux.
-pub const SERVER_TRAITS: &str =
-    "SELECT current_setting('server_version_num')::int4, position('linux' IN version()) > 0";
-
-/// What a server can do that others cannot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ServerTraits {
-    /// `server_version_num`: 150018 is 15.18.
-    pub version: i32,
-    /// Whether it runs on Linux, where it can notice a closed socket while a statement runs.
-    pub linux: bool,
-}
-
-/// The settings of a claim, for its transaction only: one text of several statements, without parameters.
-///
-/// No timeout ends the transaction while a message is being published; a wait for a lock ends with the request's
-/// deadline; a client that vanished is noticed within about a minute, or a second while a statement runs.
-pub fn claim_settings(traits: ServerTraits, timeout: Duration) -> String {
-    let lock_timeout = timeout.as_millis().clamp(1, 2_147_483_647);
-    let mut settings = format!(
-        "SET LOCAL idle_in_transaction_session_timeout = 0; \
-         SET LOCAL lock_timeout = {lock_timeout}; \
-         SET LOCAL tcp_keepalives_idle = 30; \
-         SET LOCAL tcp_keepalives_interval = 10; \
-         SET LOCAL tcp_keepalives_count = 3"
-    );
-    if traits.version >= 140_000 && traits.linux {
-        settings.push_str("; SET LOCAL client_connection_check_interval = 1000");
-    }
-    if traits.version >= 170_000 {
-        settings.push_str("; SET LOCAL transaction_timeout = 0");
-    }
-    settings
-}
-
-/// Commits, and asks what became of the transaction with this number: a `COMMIT` can be answered by a rollback.
-pub fn commit_and_confirm(transaction: i64) -> String {
-    format!("COMMIT; SELECT pg_xact_status('{transaction}'::xid8)")
-}
 
 /// The statements of one table. Parameters are numbered in the order in which they are named here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,7 +125,12 @@ impl Words {
     }
 
     fn claim(&self) -> String {
-        let Self { id, tenant, payload, .. } = self;
+        let Self { id, tenant, kind, subject, payload, occurred_at, .. } = self;
+        // By name: the right to read these is enough, and no other column is carried along.
+        let mut columns = format!("{id}, {tenant}, {kind}, {subject}, {payload}, {occurred_at}");
+        if let Some(headers) = &self.headers {
+            let _ = write!(columns, ", {headers}");
+        }
         // The length of a value is in its header: none is fetched or unpacked for the sum.
         let length = match self.payload_type {
             PayloadType::Bytes | PayloadType::Text => format!("octet_length({payload})"),
@@ -177,7 +139,7 @@ impl Words {
         format!(
             "SELECT {message}\nFROM (\n  SELECT batch.*, sum(coalesce({length}, 0)) OVER (\n      \
              ORDER BY {tenant}, {id} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING\n    ) AS {before}\n  \
-             FROM (\n    SELECT *\n    {pending}\n  ) AS batch\n) AS batch\n\
+             FROM (\n    SELECT {columns}\n    {pending}\n  ) AS batch\n) AS batch\n\
              WHERE {before} IS NULL OR {before} < $3\nORDER BY {tenant}, {id}",
             message = self.message(),
             before = BYTES_BEFORE,
@@ -284,18 +246,6 @@ mod tests {
             "{lock}"
         );
         Ok(())
-    }
-
-    #[test]
-    fn settings_that_a_server_does_not_know_are_not_sent() {
-        let settings =
-            |version, linux| claim_settings(ServerTraits { version, linux }, Duration::from_secs(5));
-        assert!(settings(150_000, true).contains("client_connection_check_interval"));
-        assert!(!settings(130_000, true).contains("client_connection_check_interval"));
-        assert!(!settings(150_000, false).contains("client_connection_check_interval"));
-        assert!(!settings(160_000, true).contains("transaction_timeout = 0; "));
-        assert!(settings(170_000, true).ends_with("SET LOCAL transaction_timeout = 0"));
-        assert!(settings(150_000, true).contains("lock_timeout = 5000"));
     }
 
     #[test]

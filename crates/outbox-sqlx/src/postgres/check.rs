@@ -18,7 +18,7 @@ use super::store::PostgresStore;
 
 /// How long a check may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
-const CHECK: StoreOperation = StoreOperation::Claim;
+const CHECK: StoreOperation = StoreOperation::Check;
 
 impl PostgresStore {
     /// Compares the database with what the store needs: the table, its columns and types, collation, index,

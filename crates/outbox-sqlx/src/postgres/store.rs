@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use outbox_core::{
     ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Store, StoreError,
@@ -19,6 +20,9 @@ use super::PostgresTable;
 use super::connection::{ArmedConnection, within};
 use super::error::Context;
 use super::row;
+
+/// How long `pending`, which has no request, may take.
+const PENDING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An outbox table of a PostgreSQL database. Cloning is cheap; a clone shares the pool.
 ///
@@ -102,7 +106,7 @@ impl Store for PostgresStore {
         let pending = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.pending)))
             .bind(tenant.as_str())
             .bind(i64::from(limit.get()));
-        within(DEFAULT_TIMEOUT, operation, async {
+        within(PENDING_TIMEOUT, operation, async {
             let rows = self.read(pending).await.map_err(|error| context.error(error))?;
             let raw = rows.iter().map(row::message);
             decode_all(raw, &self.table.description, Dialect::Postgres, operation)
@@ -136,9 +140,6 @@ impl Store for PostgresStore {
         within(request.timeout, StoreOperation::Claim, self.take(request)).await
     }
 }
-
-/// How long [`pending`](Store::pending) may take, which has no request to say it.
-const DEFAULT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// What is known of the server, once it was asked.
 #[derive(Debug, Default)]
