@@ -3,6 +3,7 @@
 use std::fmt;
 
 pub mod postgres;
+pub mod sqlite;
 
 /// Something about a database that does not suit the store, in words that say what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,8 @@
 //! Who knows one of the modules knows both: a table (`PostgresTable`, `SqliteTable`) appends messages on the
 //! caller's own connection, a store (`PostgresStore`, `SqliteStore`) is what the relay reads from.
 
+#[cfg(feature = "sqlite")]
+mod deadline;
 mod error;
 #[cfg(feature = "postgres")]
 pub mod postgres;

@@ -7,18 +7,13 @@ mod sqlite_support;
 use std::num::NonZeroU32;
 
 use outbox_core::{MessageId, NewMessage, ProbeRequest, Settlement, Store as _, StoreErrorKind, Tenants};
-use outbox_sqlx::sqlite::{Severity, SqliteStore, SqliteTable};
+use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
 use outbox_sqlx::{AppendError, Columns, InvalidMessage, InvalidTable, OutboxTable, PayloadType, TimeType};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-use sqlx::{AssertSqlSafe, Connection};
 
-use crate::sqlite_support::{FileDatabase, chain, claim, errors, ids, message, tenant, try_claim};
-
-async fn execute(database: &FileDatabase, statement: &str) {
-    let mut connection = database.connection().await;
-    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("executed");
-    connection.close().await.expect("closed");
-}
+use crate::sqlite_support::{
+    FileDatabase, LOOSE, chain, claim, errors, execute, ids, message, tenant, try_claim,
+};
 
 #[tokio::test]
 async fn names_with_quotes_capitals_keywords_and_spaces_work() {
@@ -158,10 +153,6 @@ async fn each_missing_column_is_an_error_in_every_operation() {
     }
 }
 
-/// A table that somebody made without our types, with rows that cannot be.
-const LOOSE: &str = "DROP TABLE outbox_message; CREATE TABLE outbox_message (id INTEGER PRIMARY KEY, tenant_id, \
-     kind, subject_id, payload, headers, occurred_at, published_at)";
-
 #[tokio::test]
 async fn each_hostile_row_stops_its_own_tenant_and_is_named() {
     let hostile = [
@@ -213,33 +204,6 @@ async fn each_hostile_row_stops_its_own_tenant_and_is_named() {
     let claimed = claim(&store, &acme).await;
     assert_eq!(ids(&claimed), [MessageId::new(1000)]);
     claimed.claim.settle(Settlement::published([MessageId::new(1000)])).await.expect("settled");
-}
-
-#[tokio::test]
-async fn a_check_finds_what_does_not_suit() {
-    let database = FileDatabase::new().await;
-    assert_eq!(database.store().check().await.expect("a check"), []);
-    execute(&database, LOOSE).await;
-    let loose = errors(&database.store()).await;
-    assert!(loose.contains("no AUTOINCREMENT") && loose.contains("has to be TEXT"), "{loose}");
-    execute(
-        &database,
-        "CREATE INDEX i ON outbox_message (tenant_id COLLATE NOCASE, id) WHERE published_at IS NULL",
-    )
-    .await;
-    assert!(errors(&database.store()).await.contains("not compared by bytes"));
-
-    let plain = FileDatabase::new().await;
-    execute(&plain, "DROP INDEX outbox_message_pending; PRAGMA journal_mode = DELETE").await;
-    let options = SqliteConnectOptions::new().filename(plain.path()).busy_timeout(std::time::Duration::ZERO);
-    let pool = SqlitePoolOptions::new().connect_lazy_with(options);
-    let store = SqliteStore::new(pool, plain.table.clone()).expect("a table");
-    let findings = store.check().await.expect("a check");
-    let warnings: Vec<_> = findings.iter().map(ToString::to_string).collect();
-    for expected in ["there is no index", "journal mode is delete", "busy timeout is 0"] {
-        assert!(warnings.iter().any(|warning| warning.contains(expected)), "{expected}: {warnings:?}");
-    }
-    assert!(findings.iter().all(|finding| finding.severity == Severity::Warning));
 }
 
 /// A store that cannot mark must not hand anything out, however it comes to be read-only.

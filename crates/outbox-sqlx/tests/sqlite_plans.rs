@@ -26,7 +26,7 @@ async fn every_statement_searches_an_index_whatever_the_statistics_say() {
                 INSERT INTO outbox_message (tenant_id, kind, subject_id, published_at) \
                 SELECT 't' || (i % 10), 'k', 's', CASE WHEN i < 19000 THEN 1 END FROM n";
     let backlog = "UPDATE outbox_message SET published_at = NULL WHERE id > 100";
-    let statements = SqliteStatements::new(&database.table);
+    let statements = SqliteStatements::new(&database.table).expect("a valid table");
     for state in ["SELECT 1", fill, "ANALYZE", backlog, "ANALYZE"] {
         sqlx::raw_sql(AssertSqlSafe(state)).execute(&mut connection).await.expect("prepared");
         let index = "USING INDEX outbox_message_pending";

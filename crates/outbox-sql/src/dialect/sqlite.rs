@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::dialect::Dialect;
 use crate::identifier::quote;
-use crate::table::OutboxTable;
+use crate::table::{InvalidTable, OutboxTable};
 
 /// The microseconds since 1970 by SQLite's own clock, which counts milliseconds. (`unixepoch('now', 'subsec')`
 /// says the same from SQLite 3.42 on only.)
@@ -37,10 +37,14 @@ pub struct SqliteStatements {
 
 impl SqliteStatements {
     /// The statements of this table.
-    pub fn new(table: &OutboxTable) -> Self {
+    ///
+    /// # Errors
+    /// [`InvalidTable`], if SQLite can hold no such table.
+    pub fn new(table: &OutboxTable) -> Result<Self, InvalidTable> {
+        table.check(Dialect::Sqlite)?;
         let names = Names::of(table);
         let Names { table, id, published_at, .. } = &names;
-        Self {
+        Ok(Self {
             pending: names.pending(),
             claim: names.claim(),
             probe: names.probe(""),
@@ -51,7 +55,7 @@ impl SqliteStatements {
             ),
             prove_writable: format!("UPDATE {table} AS o SET {published_at} = o.{published_at} WHERE 0"),
             prove_alive: format!("SELECT o.{id} FROM {table} AS o WHERE 0"),
-        }
+        })
     }
 }
 
@@ -170,10 +174,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_without_headers_reads_and_writes_none() {
+    fn a_table_without_headers_reads_and_writes_none() -> Result<(), InvalidTable> {
         let columns = crate::table::Columns { headers: None, ..crate::table::Columns::default() };
         let table = OutboxTable::default().with_columns(columns);
         assert!(!append(&table, 1).contains("headers"));
-        assert!(SqliteStatements::new(&table).pending.contains(" NULL, o.\"occurred_at\""));
+        assert!(SqliteStatements::new(&table)?.pending.contains(" NULL, o.\"occurred_at\""));
+        Ok(())
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_has_no_statements() {
+        assert!(SqliteStatements::new(&OutboxTable::new("")).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::dialect::Dialect;
 use crate::dialect::sqlite::NOW;
-use crate::identifier::{literal, quote};
+use crate::identifier::quote;
 use crate::table::{InvalidTable, OutboxTable, PayloadType};
 
 /// The version of the schema, recorded in a comment inside of the table's definition.
@@ -53,28 +53,6 @@ CREATE INDEX {schema}.{index} ON {bare} ({tenant}, {id}) WHERE {published_at} IS
         index = word(&format!("{}_pending", table.name())),
         bare = word(table.name()),
     ))
-}
-
-/// What a live table is, as one row: its definition (null if there is none), and whether it is strict.
-pub fn describe_table(table: &OutboxTable) -> String {
-    let schema = quote(table.schema_on(Dialect::Sqlite), Dialect::Sqlite);
-    let name = literal(table.name());
-    format!("SELECT sql FROM {schema}.sqlite_schema WHERE type = 'table' AND name = {name} COLLATE NOCASE")
-}
-
-/// A live table's columns: name, declared type, place in the primary key.
-pub fn describe_columns(table: &OutboxTable) -> String {
-    let (name, schema) = (literal(table.name()), literal(table.schema_on(Dialect::Sqlite)));
-    format!("SELECT name, upper(type), pk FROM pragma_table_info({name}, {schema})")
-}
-
-/// A live table's indexes, column by column in order: index, whether it is partial, column, collation.
-pub fn describe_indexes(table: &OutboxTable) -> String {
-    let (name, schema) = (literal(table.name()), literal(table.schema_on(Dialect::Sqlite)));
-    format!(
-        "SELECT list.name, list.partial, part.name, part.coll FROM pragma_index_list({name}, {schema}) AS list \
-         CROSS JOIN pragma_index_xinfo(list.name, {schema}) AS part WHERE part.key ORDER BY list.name, part.seqno"
-    )
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::AppendError;
 /// An outbox table of a SQLite database, to append to. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct SqliteTable {
-    table: Arc<OutboxTable>,
+    description: Arc<OutboxTable>,
     append_one: Arc<str>,
 }
 
@@ -26,18 +26,18 @@ impl SqliteTable {
     pub fn new(table: OutboxTable) -> Result<Self, InvalidTable> {
         table.check(Dialect::Sqlite)?;
         let append_one = sqlite::append(&table, 1).into();
-        Ok(Self { table: Arc::new(table), append_one })
+        Ok(Self { description: Arc::new(table), append_one })
     }
 
     /// Its description.
     pub fn description(&self) -> &OutboxTable {
-        &self.table
+        &self.description
     }
 
     /// The SQL that makes the table and its index.
     pub fn ddl(&self) -> String {
         // The description was checked when this was made, so that there is always one.
-        schema::sqlite::create_table(&self.table).unwrap_or_default()
+        schema::sqlite::create_table(&self.description).unwrap_or_default()
     }
 
     /// Makes the table and its index. The table must not exist.
@@ -90,7 +90,7 @@ impl SqliteTable {
         }
         let mut ids = Vec::with_capacity(messages.len());
         for chunk in messages.chunks(sqlite::ROWS_PER_INSERT) {
-            let statement = sqlite::append(&self.table, chunk.len());
+            let statement = sqlite::append(&self.description, chunk.len());
             let query = sqlx::query_scalar(AssertSqlSafe(statement));
             let query = chunk.iter().fold(query, |query, message| self.bind(query, message));
             // The table gives out its ids in the order of the rows, and may answer them in another.
@@ -106,7 +106,7 @@ impl SqliteTable {
     }
 
     fn check(&self, index: usize, message: &NewMessage) -> Result<(), AppendError> {
-        outbox_sql::append::check(message, &self.table, Dialect::Sqlite)
+        outbox_sql::append::check(message, &self.description, Dialect::Sqlite)
             .map_err(|reason| AppendError::Invalid { index, reason })
     }
 
@@ -120,12 +120,12 @@ impl SqliteTable {
             .bind(message.kind.clone())
             .bind(message.subject_id.clone());
         let payload = message.payload.as_ref();
-        let query = match self.table.payload_type() {
+        let query = match self.description.payload_type() {
             PayloadType::Bytes => query.bind(payload.map(|payload| payload.as_bytes().to_vec())),
             // Checked to be UTF-8; a column of text converts no blob.
             _ => query.bind(payload.map(Payload::as_str).and_then(Result::ok).map(str::to_owned)),
         };
-        let query = match self.table.columns().headers {
+        let query = match self.description.columns().headers {
             Some(_) => query.bind(headers::to_json(&message.headers)),
             None => query,
         };

@@ -1,205 +1,118 @@
-//! Comparing a live table with what the store needs.
+//! Asking a live database what it is like.
 
-use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::check::Finding;
-use outbox_sql::dialect::Dialect;
+use outbox_sql::check::sqlite::{
+    ColumnFacts, DESCRIBE_BUSY_TIMEOUT, Facts, FileFacts, IndexFacts, IndexedColumn, TableFacts,
+    describe_columns, describe_indexes, describe_journal, describe_table, findings,
+};
 use outbox_sql::file_lock::FileLock;
-use outbox_sql::schema::sqlite::{describe_columns, describe_indexes, describe_table};
+use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::connection::Lent;
 use super::error::{place_error, store_error};
 use super::place::{MemoryDatabase, Place};
-use super::store::{Shared, SqliteStore, within};
+use super::store::{Shared, SqliteStore};
 use super::writable;
+use crate::deadline::within;
 
 /// How long a check may take.
-const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
-const CHECK: StoreOperation = StoreOperation::Claim;
-
-/// The findings of a check.
-#[derive(Default)]
-struct Findings(Vec<Finding>);
-
-impl Findings {
-    fn error(&mut self, message: impl Into<String>) {
-        self.0.push(Finding::error(message));
-    }
-
-    fn warning(&mut self, message: impl Into<String>) {
-        self.0.push(Finding::warning(message));
-    }
-}
+const TIMEOUT: Duration = Duration::from_secs(30);
+const CHECK: StoreOperation = StoreOperation::Check;
 
 impl SqliteStore {
-    /// Compares the database with what the store needs; nothing is found if all is well. Changes nothing, but
-    /// may leave an empty lock file.
+    /// Compares the database with what the store needs: the table, its columns and types, the index, whether it
+    /// takes writes and lock files, the journal mode and the busy timeout. Nothing is found if all is well.
+    /// Changes nothing, but may leave an empty lock file.
     ///
     /// # Errors
-    /// [`StoreError`], if the database cannot be asked.
+    /// [`StoreError`], if the database cannot be asked within 30 s.
     pub async fn check(&self) -> Result<Vec<Finding>, StoreError> {
         within(TIMEOUT, CHECK, check(&self.shared)).await
     }
 }
 
 async fn check(shared: &Shared) -> Result<Vec<Finding>, StoreError> {
-    let mut findings = Findings::default();
+    let failed = |error| store_error(CHECK, error);
     let mut connection = shared.connection(CHECK).await?;
-    let place = {
-        let connection = connection.get().map_err(|error| store_error(CHECK, error))?;
-        shared.place(connection).await.map_err(|error| place_error(CHECK, error))
-    };
-    let place = match place {
+    let place = match shared.place(connection.get().map_err(failed)?).await {
         Ok(place) => place,
-        Err(error) => {
-            findings.error(error.message());
-            return Ok(findings.0);
-        }
+        Err(error) => return Ok(vec![Finding::error(place_error(CHECK, error).message())]),
     };
-    let exists =
-        table(shared, &mut connection, &mut findings).await.map_err(|error| store_error(CHECK, error))?;
-    if exists {
+    let mut facts =
+        Facts { table: ask_table(shared, &mut connection).await.map_err(failed)?, ..Facts::default() };
+    if facts.table.is_some() {
         shared.set_writable(false);
         if let Err(error) = writable::prove(shared, place, &mut connection).await {
-            findings.error(error.message());
+            facts.refusals.push(error.message().to_owned());
         }
     }
     match place {
         Place::File(path) => {
-            file(shared, path, &mut connection, &mut findings)
-                .await
-                .map_err(|error| store_error(CHECK, error))?;
+            facts.file = Some(ask_file(shared, &mut connection).await.map_err(failed)?);
+            facts.refusals.extend(try_lock_file(path));
         }
-        Place::Memory(MemoryDatabase::Private { .. }) => private(shared, &mut findings),
+        Place::Memory(MemoryDatabase::Private { .. }) => {
+            let options = shared.pool.options();
+            facts.ends_with_its_connection =
+                options.get_max_lifetime().is_some() || options.get_idle_timeout().is_some();
+        }
         Place::Memory(MemoryDatabase::Shared { .. }) => {}
     }
-    Ok(findings.0)
+    Ok(findings(&shared.table, &facts))
 }
 
-/// The table, its columns and its index; answers whether it is there.
-async fn table(shared: &Shared, connection: &mut Lent, findings: &mut Findings) -> sqlx::Result<bool> {
+async fn ask_table(shared: &Shared, connection: &mut Lent) -> sqlx::Result<Option<TableFacts>> {
     let table = &shared.table;
-    let name = table.display_name(Dialect::Sqlite);
-    let sql: Option<Option<String>> =
+    let definition: Option<Option<String>> =
         sqlx::query_scalar(AssertSqlSafe(describe_table(table))).fetch_optional(connection.get()?).await?;
-    let Some(sql) = sql else {
-        findings.error(format!("there is no table {name}: run its DDL (SqliteTable::ddl) or its migration"));
-        return Ok(false);
-    };
-    if !sql.unwrap_or_default().to_ascii_uppercase().contains("AUTOINCREMENT") {
-        findings.error(format!(
-            "{name} has no AUTOINCREMENT: after a delete an id would be issued again, and subscribers would \
-             take another message for one that they know"
-        ));
-    }
-    columns(shared, connection, findings).await?;
-    index(shared, connection, findings).await?;
-    Ok(true)
+    let Some(definition) = definition else { return Ok(None) };
+    let columns = sqlx::query(AssertSqlSafe(describe_columns(table))).fetch_all(connection.get()?).await?;
+    let indexes = sqlx::query(AssertSqlSafe(describe_indexes(table))).fetch_all(connection.get()?).await?;
+    Ok(Some(TableFacts {
+        definition: definition.unwrap_or_default(),
+        columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,
+        indexes: gather(&indexes)?,
+    }))
 }
 
-async fn columns(shared: &Shared, connection: &mut Lent, findings: &mut Findings) -> sqlx::Result<()> {
-    let rows =
-        sqlx::query(AssertSqlSafe(describe_columns(&shared.table))).fetch_all(connection.get()?).await?;
-    let mut found = BTreeMap::new();
-    for row in &rows {
-        let (name, kind, key): (String, String, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        found.insert(name.to_ascii_lowercase(), (kind, key));
-    }
-    for (part, column) in shared.table.columns().named() {
-        let Some((kind, key)) = found.get(&column.to_ascii_lowercase()) else {
-            findings.error(format!("the column {column:?} ({part}) is missing: add it"));
-            continue;
+fn column(row: &SqliteRow) -> sqlx::Result<ColumnFacts> {
+    Ok(ColumnFacts { name: row.try_get(0)?, data_type: row.try_get(1)?, key: row.try_get(2)? })
+}
+
+/// The indexes, of rows that each tell of one column.
+fn gather(rows: &[SqliteRow]) -> sqlx::Result<Vec<IndexFacts>> {
+    let mut indexes: Vec<IndexFacts> = Vec::new();
+    for row in rows {
+        let name: String = row.try_get(0)?;
+        let column = IndexedColumn {
+            name: row.try_get::<Option<String>, _>(2)?.unwrap_or_default(),
+            collation: row.try_get(3)?,
+            descending: row.try_get(4)?,
         };
-        let wanted: &[&str] = match part {
-            "id" | "occurred_at" | "published_at" => &["INTEGER"],
-            "payload" => &["BLOB", "TEXT", "ANY"],
-            _ => &["TEXT"],
-        };
-        if !wanted.contains(&kind.as_str()) {
-            let wanted = wanted.join(" or ");
-            findings.error(format!("the column {column:?} ({part}) is {kind:?}, and has to be {wanted}"));
-        }
-        if part == "id" && *key != 1 {
-            findings.error(format!("the column {column:?} (id) has to be the primary key"));
+        match indexes.last_mut() {
+            Some(index) if index.name == name => index.columns.push(column),
+            _ => indexes.push(IndexFacts { name, definition: row.try_get(1)?, columns: vec![column] }),
         }
     }
-    Ok(())
+    Ok(indexes)
 }
 
-/// Looks for the partial index on tenant and id, in the collation that compares bytes.
-async fn index(shared: &Shared, connection: &mut Lent, findings: &mut Findings) -> sqlx::Result<()> {
-    let rows =
-        sqlx::query(AssertSqlSafe(describe_indexes(&shared.table))).fetch_all(connection.get()?).await?;
-    let mut indexes: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
-    for row in &rows {
-        let (name, partial): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
-        let column: (Option<String>, String) = (row.try_get(2)?, row.try_get(3)?);
-        if partial != 0 {
-            indexes.entry(name).or_default().push((column.0.unwrap_or_default(), column.1));
-        }
-    }
-    let columns = shared.table.columns();
-    let is_it = |parts: &Vec<(String, String)>| {
-        parts.first().is_some_and(|(name, _)| name.eq_ignore_ascii_case(&columns.tenant_id))
-    };
-    match indexes.values().find(|parts| is_it(parts)) {
-        None => findings.warning(format!(
-            "there is no index ({}, {}) WHERE {} IS NULL: every look reads the whole table",
-            columns.tenant_id, columns.id, columns.published_at
-        )),
-        Some(parts) => {
-            if parts.iter().any(|(_, collation)| !collation.eq_ignore_ascii_case("BINARY")) {
-                findings.error(format!(
-                    "the column {:?} is not compared by bytes: give it the collation BINARY, or tenants \
-                     that differ in case or spaces become one",
-                    columns.tenant_id
-                ));
-            }
-        }
-    }
-    Ok(())
+async fn ask_file(shared: &Shared, connection: &mut Lent) -> sqlx::Result<FileFacts> {
+    let journal = AssertSqlSafe(describe_journal(&shared.table));
+    Ok(FileFacts {
+        journal_mode: sqlx::query_scalar(journal).fetch_one(connection.get()?).await?,
+        busy_timeout: sqlx::query_scalar(DESCRIBE_BUSY_TIMEOUT).fetch_one(connection.get()?).await?,
+    })
 }
 
-/// What matters for a database in a file: WAL, a busy timeout, and a directory to put lock files in.
-async fn file(
-    shared: &Shared,
-    path: &Path,
-    connection: &mut Lent,
-    findings: &mut Findings,
-) -> sqlx::Result<()> {
-    let schema = shared.table.schema_on(Dialect::Sqlite).replace('"', "\"\"");
-    let journal: String = sqlx::query_scalar(AssertSqlSafe(format!("PRAGMA \"{schema}\".journal_mode")))
-        .fetch_one(connection.get()?)
-        .await?;
-    if !journal.eq_ignore_ascii_case("wal") {
-        findings.warning(format!(
-            "the journal mode is {journal}: writers wait for readers; use WAL (PRAGMA journal_mode = WAL)"
-        ));
-    }
-    let busy: i64 = sqlx::query_scalar("PRAGMA busy_timeout").fetch_one(connection.get()?).await?;
-    if busy == 0 {
-        findings.warning(
-            "the busy timeout is 0: the application's writes fail at once while a message is marked; set one",
-        );
-    }
-    let mut probe = path.as_os_str().to_owned();
+/// Takes a lock file beside the database, as a claim does; answers why that is refused.
+fn try_lock_file(database: &Path) -> Option<String> {
+    let mut probe = database.as_os_str().to_owned();
     probe.push("-outbox-check.lock");
-    if let Err(error) = FileLock::try_lock(Path::new(&probe)) {
-        findings.error(error.to_string());
-    }
-    Ok(())
-}
-
-/// A database that lives and dies with its only connection.
-fn private(shared: &Shared, findings: &mut Findings) {
-    let options = shared.pool.options();
-    if options.get_max_lifetime().is_some() || options.get_idle_timeout().is_some() {
-        findings.error(
-            "the database is in the memory of the pool's only connection, and the pool closes that after a \
-             while: build it with max_lifetime(None), idle_timeout(None) and min_connections(1)",
-        );
-    }
+    FileLock::try_lock(Path::new(&probe)).err().map(|error| error.to_string())
 }

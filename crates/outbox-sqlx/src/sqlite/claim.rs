@@ -17,8 +17,9 @@ use super::connection::Lent;
 use super::error::{lock_error, place_error, store_error};
 use super::hold::Hold;
 use super::mark::Marking;
-use super::row::raw_row;
-use super::store::{Shared, within};
+use super::row;
+use super::store::Shared;
+use crate::deadline::within;
 
 const CLAIM: StoreOperation = StoreOperation::Claim;
 const SETTLE: StoreOperation = StoreOperation::Settle;
@@ -27,7 +28,7 @@ const SETTLE: StoreOperation = StoreOperation::Settle;
 ///
 /// # Cancellation safety
 /// Dropping the future frees the tenant at once. A read that is still running then marks nothing.
-pub(super) async fn claim(shared: &Arc<Shared>, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
+pub(super) async fn take(shared: &Arc<Shared>, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
     let mut known = None;
     let place = if let Some(place) = shared.known_place() {
         place
@@ -64,7 +65,7 @@ async fn read(shared: &Shared, connection: &mut Lent, request: &ClaimRequest) ->
         .bind(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))
         .fetch_all(connection.get()?)
         .await?;
-    Ok(rows.iter().map(raw_row).collect())
+    Ok(rows.iter().map(row::message).collect())
 }
 
 /// A tenant held by its lock. No transaction is open, and no connection is held.

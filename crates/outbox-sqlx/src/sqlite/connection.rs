@@ -5,6 +5,8 @@ use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{Sqlite, SqlitePool};
 use tokio::runtime::Handle;
 
+use crate::deadline::runtime;
+
 /// A pooled connection that finds its way back from any thread, whenever it is dropped.
 ///
 /// It needs no closing after a cancelled future: every statement of the store is one statement that commits
@@ -22,8 +24,9 @@ impl Lent {
     /// # Cancellation safety
     /// Nothing is taken if the future is dropped.
     pub(super) async fn from(pool: &SqlitePool) -> sqlx::Result<Self> {
+        let runtime = runtime()?;
         let connection = pool.acquire().await?;
-        Ok(Self { connection: Some(connection), runtime: Handle::current() })
+        Ok(Self { connection: Some(connection), runtime })
     }
 
     /// The connection.

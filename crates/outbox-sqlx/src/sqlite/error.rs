@@ -86,14 +86,3 @@ pub(super) fn place_error(operation: StoreOperation, error: NoPlace) -> StoreErr
         error => StoreError::permanent(operation, error.to_string()),
     }
 }
-
-/// An operation that took longer than its request allows.
-pub(super) fn timed_out(operation: StoreOperation, timeout: std::time::Duration) -> StoreError {
-    StoreError::transient(
-        operation,
-        format!(
-            "not done within {} ms: the database is busy, or no connection was free",
-            timeout.as_millis()
-        ),
-    )
-}

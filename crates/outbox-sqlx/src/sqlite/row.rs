@@ -5,8 +5,8 @@ use outbox_sql::row::{Cell, RawRow, Unreadable};
 use sqlx::sqlite::{SqliteRow, SqliteValueRef};
 use sqlx::{Decode, Row, Sqlite, TypeInfo, ValueRef};
 
-/// Reads a row of the statements `pending` and `claim`.
-pub(super) fn raw_row(row: &SqliteRow) -> RawRow {
+/// A row of the claim's or the pending's statement. The columns are read by their place.
+pub(super) fn message(row: &SqliteRow) -> RawRow {
     RawRow {
         id: value(row, 0).and_then(integer),
         tenant_id: value(row, 1).and_then(text),
@@ -18,7 +18,7 @@ pub(super) fn raw_row(row: &SqliteRow) -> RawRow {
     }
 }
 
-/// Reads a row of the statements `probe`; `None` if its tenant is one that nobody can ask for.
+/// A row of the probe; `None` if its tenant is one that nobody can ask for.
 pub(super) fn oldest(row: &SqliteRow) -> Option<OldestPending> {
     let tenant = TenantId::new(value(row, 0).and_then(text).ok()?).ok()?;
     let id = MessageId::new(value(row, 1).and_then(integer).ok()?);

@@ -18,9 +18,10 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 use tokio::sync::OnceCell;
 
 use super::connection::Lent;
-use super::error::{store_error, timed_out};
+use super::error::store_error;
 use super::place::{NoPlace, Place};
-use super::row::{oldest, raw_row};
+use super::row;
+use crate::deadline::within;
 
 /// How long `pending`, which has no request, may take.
 const PENDING_TIMEOUT: Duration = Duration::from_secs(30);
@@ -57,8 +58,7 @@ impl SqliteStore {
     /// # Errors
     /// [`InvalidTable`] if SQLite cannot hold such a table.
     pub fn new(pool: SqlitePool, table: OutboxTable) -> Result<Self, InvalidTable> {
-        table.check(Dialect::Sqlite)?;
-        let statements = SqliteStatements::new(&table);
+        let statements = SqliteStatements::new(&table)?;
         let (place, writable) = (OnceCell::new(), AtomicBool::new(false));
         Ok(Self { shared: Arc::new(Shared { pool, table, statements, place, writable }) })
     }
@@ -110,29 +110,26 @@ impl Shared {
                 .await
         };
         let rows = rows.await.map_err(|error| store_error(OPERATION, error))?;
-        decode_all(rows.iter().map(raw_row), &self.table, Dialect::Sqlite, OPERATION)
+        decode_all(rows.iter().map(row::message), &self.table, Dialect::Sqlite, OPERATION)
     }
 
     async fn find_oldest(&self, tenants: &Tenants) -> Result<Vec<OldestPending>, StoreError> {
         const OPERATION: StoreOperation = StoreOperation::Probe;
-        let mut connection = self.connection(OPERATION).await?;
-        let rows = async {
-            match tenants {
-                Tenants::Named(names) => {
-                    sqlx::query(AssertSqlSafe(self.statements.probe_named.as_str()))
-                        .bind(json_tenants(names.iter()))
-                        .fetch_all(connection.get()?)
-                        .await
-                }
-                _ => {
-                    sqlx::query(AssertSqlSafe(self.statements.probe.as_str()))
-                        .fetch_all(connection.get()?)
-                        .await
-                }
+        let statements = &self.statements;
+        let probe = match tenants {
+            Tenants::Named(names) => {
+                sqlx::query(AssertSqlSafe(statements.probe_named.as_str())).bind(json_tenants(names.iter()))
+            }
+            Tenants::Discovered => sqlx::query(AssertSqlSafe(statements.probe.as_str())),
+            other => {
+                let unknown = format!("this store does not know how to look for tenants by {other:?}");
+                return Err(StoreError::permanent(OPERATION, unknown));
             }
         };
+        let mut connection = self.connection(OPERATION).await?;
+        let rows = async { probe.fetch_all(connection.get()?).await };
         let rows = rows.await.map_err(|error| store_error(OPERATION, error))?;
-        Ok(rows.iter().filter_map(oldest).collect())
+        Ok(rows.iter().filter_map(row::oldest).collect())
     }
 
     /// Asks whether the database answers, and still has the table.
@@ -142,18 +139,6 @@ impl Shared {
             sqlx::query(AssertSqlSafe(self.statements.prove_alive.as_str())).execute(connection.get()?).await
         };
         answer.await.map(drop).map_err(|error| store_error(operation, error))
-    }
-}
-
-/// Awaits an operation for as long as its request allows. Its future may be dropped: see [`Lent`].
-pub(super) async fn within<T>(
-    timeout: Duration,
-    operation: StoreOperation,
-    future: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    match tokio::time::timeout(timeout, future).await {
-        Ok(outcome) => outcome,
-        Err(_) => Err(timed_out(operation, timeout)),
     }
 }
 
@@ -177,6 +162,6 @@ impl Store for SqliteStore {
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
-        within(request.timeout, StoreOperation::Claim, super::claim::claim(&self.shared, request)).await
+        within(request.timeout, StoreOperation::Claim, super::claim::take(&self.shared, request)).await
     }
 }

@@ -46,10 +46,11 @@ async fn is_query_only(connection: &mut Lent) -> sqlx::Result<bool> {
 /// A statement that changes no row, but needs the right to write. On a connection of its own, straight to the
 /// file, which does not wait for a writer: a claim never waits.
 async fn write_nothing(shared: &Shared, path: &Path) -> sqlx::Result<()> {
+    // What the pool's connections may have attached under another name is the main database here.
+    let statements = SqliteStatements::new(&shared.table.clone().with_schema("main"))
+        .map_err(|error| sqlx::Error::Configuration(Box::new(error)))?;
     let options = shared.pool.connect_options().as_ref().clone();
     let mut connection = options.filename(path).busy_timeout(Duration::ZERO).connect().await?;
-    // What the pool's connections may have attached under another name is the main database here.
-    let statements = SqliteStatements::new(&shared.table.clone().with_schema("main"));
     let outcome = sqlx::query(AssertSqlSafe(statements.prove_writable)).execute(&mut connection).await;
     connection.close().await?;
     outcome.map(drop)

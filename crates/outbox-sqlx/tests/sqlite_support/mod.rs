@@ -103,6 +103,17 @@ pub(crate) async fn create(connection: &mut SqliteConnection, table: &OutboxTabl
     sqlx::raw_sql(AssertSqlSafe(ddl)).execute(connection).await.expect("the table is made");
 }
 
+/// A table that somebody made without our types, with rows that cannot be.
+pub(crate) const LOOSE: &str = "DROP TABLE outbox_message; CREATE TABLE outbox_message (id INTEGER PRIMARY KEY, tenant_id, \
+     kind, subject_id, payload, headers, occurred_at, published_at)";
+
+/// Runs statements on a connection of their own.
+pub(crate) async fn execute(database: &FileDatabase, statement: &str) {
+    let mut connection = database.connection().await;
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("executed");
+    connection.close().await.expect("closed");
+}
+
 pub(crate) fn tenant(id: &str) -> TenantId {
     TenantId::new(id).expect("a tenant id")
 }

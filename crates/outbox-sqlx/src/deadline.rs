@@ -1,0 +1,39 @@
+//! Running an operation on the caller's tokio runtime, for as long as it may take.
+
+use std::time::Duration;
+
+use outbox_core::{StoreError, StoreOperation};
+use tokio::runtime::Handle;
+
+/// The runtime that the caller is on. Looked for beforehand: sqlx panics where there is none.
+pub(crate) fn runtime() -> sqlx::Result<Handle> {
+    Handle::try_current().map_err(|error| sqlx::Error::Configuration(Box::new(error)))
+}
+
+/// Runs an operation under its request's deadline.
+///
+/// # Errors
+/// What the operation answers; a permanent error outside of a tokio runtime, where nothing is tried; a transient
+/// one past the deadline.
+///
+/// # Cancellation
+/// Past the deadline the operation's future is dropped; what that does is the operation's to say.
+pub(crate) async fn within<T>(
+    timeout: Duration,
+    operation: StoreOperation,
+    future: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    if let Err(error) = Handle::try_current() {
+        let outside = StoreError::permanent(operation, "the store was called outside of a tokio runtime");
+        return Err(outside.with_source(error));
+    }
+    tokio::time::timeout(timeout, future).await.unwrap_or_else(|_| {
+        Err(StoreError::transient(
+            operation,
+            format!(
+                "the database did not answer within {} ms: it is busy or out of reach, or no connection was free",
+                timeout.as_millis()
+            ),
+        ))
+    })
+}

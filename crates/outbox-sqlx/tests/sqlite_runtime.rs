@@ -1,0 +1,43 @@
+//! A store that is called where there is no tokio runtime.
+
+#![cfg(feature = "sqlite")]
+
+mod sqlite_support;
+
+use std::num::NonZeroU32;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use outbox_core::{ProbeRequest, Store as _, StoreErrorKind, Tenants};
+
+use crate::sqlite_support::{FileDatabase, claim, request, tenant};
+
+/// The driver panics where there is no runtime; a store answers with an error.
+#[test]
+fn a_claim_outside_of_a_runtime_is_an_error() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let database = runtime.block_on(FileDatabase::new());
+    let store = runtime.block_on(async { database.store() });
+    let acme = tenant("acme");
+    let request = request(&acme, 1);
+    let probe = ProbeRequest::new(Tenants::Discovered);
+    let answers = [
+        at_once(store.claim(&request)).map(drop),
+        at_once(store.probe(&probe)).map(drop),
+        at_once(store.pending(&acme, NonZeroU32::MIN)).map(drop),
+        at_once(store.check()).map(drop),
+    ];
+    for answer in answers {
+        let error = answer.expect_err("there is no runtime");
+        assert_eq!(error.kind(), StoreErrorKind::Permanent);
+        assert!(error.message().contains("runtime"), "{error}");
+    }
+    runtime.block_on(claim(&store, &acme));
+}
+
+/// What a future answers that waits for nothing.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    let mut context = Context::from_waker(Waker::noop());
+    let Poll::Ready(answer) = pin!(future).poll(&mut context) else { panic!("it waits for something") };
+    answer
+}
