@@ -18,6 +18,9 @@ use outbox_otel::MetricsObserver;
 use prometheus::{Registry, TextEncoder};
 
 /// Metrics that are read when Prometheus asks.
+///
+/// # Errors
+/// What the registry says, if the exporter's name is taken there.
 pub fn meter_provider(registry: &Registry) -> Result<SdkMeterProvider, OTelSdkError> {
     let reader = opentelemetry_prometheus::exporter().with_registry(registry.clone()).build()?;
     Ok(SdkMeterProvider::builder().with_reader(reader).build())

@@ -29,7 +29,7 @@ pub(super) async fn run(name: &str, folder: &Path, target: &Target) -> Result<()
     let publisher =
         Shipping { name: name.to_owned(), journal: Journal::new(folder), control: Control::new(folder) };
     // Longer than the slow batch that a replica is killed in the middle of.
-    let batch_time = Duration::from_secs(60);
+    let batch_time = Duration::from_mins(1);
     let config = RelayConfig::builder().tenants(TENANTS).max_batch_time(batch_time).build()?;
     let relay = Relay::builder_shared(store, Arc::new(publisher), config).observer(Reporter).build()?;
     // Nothing is ever written to it; an error is as good as its end.

@@ -1,5 +1,12 @@
 //! What the observers tell, read from the SDK's in-memory exporters and a recording subscriber.
 
+#![allow(
+    clippy::similar_names,
+    clippy::type_complexity,
+    clippy::redundant_closure_for_method_calls,
+    reason = "tests read better with short names and closures"
+)]
+
 #[cfg(all(feature = "metrics", feature = "trace", feature = "tracing"))]
 mod combined;
 #[cfg(feature = "metrics")]
