@@ -99,6 +99,8 @@ async fn the_lock_dies_with_the_transaction_and_not_before() {
         claimed.claim.settle(settlement).await.unwrap();
         // The connection is in the pool again: a lock of its session would still be there.
         assert!(!is_held(&second, "acme").await);
+        // The server frees what that question took when it sees the closed socket.
+        database.wait_until("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')").await;
         let again = second.claim(&request("acme")).await.unwrap();
         assert!(matches!(again, ClaimOutcome::Claimed(_)));
         drop(again);
