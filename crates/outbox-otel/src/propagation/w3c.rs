@@ -31,7 +31,9 @@ pub(super) fn parse(parent: &str, state: Option<&str>) -> Option<SpanContext> {
         return None;
     }
     let flags = TraceFlags::new(u8::from_str_radix(flags, 16).ok()?) & TraceFlags::SAMPLED;
-    let state = state.filter(|state| state.len() <= MAX_TRACESTATE);
+    // A pair without a key is none, which the API's own parser lets through.
+    let keyed = |state: &str| state.split(',').all(|pair| !pair.trim_start().starts_with('='));
+    let state = state.filter(|state| state.len() <= MAX_TRACESTATE && keyed(state));
     let state = state.and_then(|state| TraceState::from_str(state).ok()).unwrap_or_default();
     let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);
     Some(SpanContext::new(trace, span, flags, true, state)).filter(SpanContext::is_valid)
