@@ -4,6 +4,8 @@ mod control;
 mod crew;
 mod database;
 mod journal;
+#[cfg(feature = "otel")]
+mod otel;
 mod replica;
 mod scenes;
 mod story;
@@ -36,6 +38,10 @@ pub(crate) struct Options {
     /// Runs on a private PostgreSQL server, started for this and stopped at the end.
     #[arg(long)]
     postgres: bool,
+    /// Another story, on SQLite: an HTTP request's trace through the row to the subscriber, and the metrics, as
+    /// an OTLP receiver gets them.
+    #[arg(long, conflicts_with_all = ["database_url", "postgres"])]
+    otel: bool,
 }
 
 /// What a replica process is told; the database comes in an environment variable, since it may have a
@@ -50,6 +56,9 @@ pub(crate) struct ReplicaOptions {
 
 /// Runs the demo; answers whether the check is well.
 pub(crate) fn run(options: Options) -> Result<bool> {
+    if options.otel {
+        return run_otel();
+    }
     let folder = Folder::new("demo")?;
     let story = Story::begin();
     let mut server = None;
@@ -78,6 +87,18 @@ pub(crate) fn run(options: Options) -> Result<bool> {
         cleaned.context("cannot drop the demo's schema")?;
         Ok(well)
     })
+}
+
+#[cfg(feature = "otel")]
+fn run_otel() -> Result<bool> {
+    otel::run()
+}
+
+/// Runs the demo in an `xtask` that can.
+#[cfg(not(feature = "otel"))]
+fn run_otel() -> Result<bool> {
+    let arguments = ["run", "--quiet", "--package", "xtask", "--features", "otel", "--", "demo", "--otel"];
+    Ok(crate::process::run(&mut crate::process::cargo(&arguments))?.success())
 }
 
 /// Runs a replica, until its standard input ends.
