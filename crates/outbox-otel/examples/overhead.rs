@@ -24,7 +24,7 @@ use outbox_otel::{MetricsObserver, TraceObserver, TracingObserver};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-const MESSAGES: usize = 20_000;
+const MESSAGES: u32 = 20_000;
 const ROUNDS: usize = 9;
 
 struct Nowhere;
@@ -120,7 +120,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let medians = times.map(|mut times| {
         times.sort();
-        times[ROUNDS / 2].as_secs_f64() * 1e9 / MESSAGES as f64
+        times[ROUNDS / 2].as_secs_f64() * 1e9 / f64::from(MESSAGES)
     });
     println!("| observer | ns a message | more | x |\n| --- | --- | --- | --- |");
     for ((name, ..), time) in VARIANTS.iter().zip(medians) {

@@ -2,9 +2,9 @@
 //!
 //! | feature | what it brings |
 //! | --- | --- |
-//! | `tracing` | [`TracingObserver`]: spans and events for any subscriber |
-//! | `metrics` | [`MetricsObserver`]: OpenTelemetry metrics |
-//! | `trace` | [`TraceObserver`]: OpenTelemetry spans; [`propagation`]: trace context in a message's headers |
+//! | `tracing` | `TracingObserver`: spans and events for any subscriber |
+//! | `metrics` | `MetricsObserver`: OpenTelemetry metrics |
+//! | `trace` | `TraceObserver`: OpenTelemetry spans; `propagation`: trace context in a message's headers |
 //!
 //! None pulls in an OpenTelemetry SDK: the application chooses it, and hands its meter and tracer over. Each
 //! works alone, and any of them together on one relay; a publish has one span then, not two.
@@ -31,3 +31,8 @@ pub use crate::metrics::{MetricsObserver, TenantLabel, TenantMap};
 pub use crate::trace::{TraceMode, TraceObserver};
 #[cfg(feature = "tracing")]
 pub use crate::tracing::TracingObserver;
+
+/// What `docs/observe.md` shows, compiled.
+#[cfg(all(doctest, feature = "metrics", feature = "trace", feature = "tracing"))]
+#[doc = include_str!("../../../docs/observe.md")]
+mod samples {}

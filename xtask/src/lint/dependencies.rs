@@ -12,7 +12,7 @@ struct Rule {
     lacks: &'static [&'static str],
 }
 
-const RULES: [Rule; 4] = [
+const RULES: [Rule; 6] = [
     Rule { package: "outbox-core", features: "", has: &["tokio"], lacks: &["sqlx", "sqlx-core"] },
     Rule { package: "outbox-sql", features: "", has: &["outbox-core"], lacks: &["sqlx", "sqlx-core"] },
     Rule {
@@ -27,6 +27,13 @@ const RULES: [Rule; 4] = [
         has: &["sqlx-sqlite", "libsqlite3-sys"],
         lacks: &["sqlx-postgres", "sqlx-mysql", "rustls", "native-tls", "async-std", "smol"],
     },
+    Rule {
+        package: "outbox-otel",
+        features: "metrics,trace",
+        has: &["opentelemetry"],
+        lacks: &["opentelemetry_sdk", "prometheus", "tonic"],
+    },
+    Rule { package: "outbox-otel", features: "tracing", has: &["tracing"], lacks: &["opentelemetry"] },
 ];
 
 /// Features of sqlx that are the user's to choose.

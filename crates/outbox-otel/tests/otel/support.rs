@@ -10,6 +10,7 @@ mod recording;
 mod spans;
 
 use std::sync::Arc;
+#[cfg(any(feature = "metrics", feature = "trace"))]
 use std::time::Duration;
 
 use outbox_core::{NewMessage, Publisher, Relay, RelayBuilder, RelayConfig, Store, TenantId};
@@ -26,6 +27,7 @@ pub(crate) use recording::Recording;
 pub(crate) use spans::{Spans, texts};
 
 /// How often everybody else gets a chance to go on before the clock moves.
+#[cfg(any(feature = "metrics", feature = "trace"))]
 const CHANCES: usize = 64;
 
 /// A table and its clock.
@@ -58,6 +60,7 @@ impl Outbox {
     }
 
     /// Moves the clock from sleeper to sleeper until the condition holds.
+    #[cfg(any(feature = "metrics", feature = "trace"))]
     pub(crate) async fn run_until(&self, mut holds: impl FnMut() -> bool) {
         for _ in 0..20_000 {
             for _ in 0..CHANCES {
@@ -72,6 +75,7 @@ impl Outbox {
     }
 
     /// Moves the clock on by `duration`, from sleeper to sleeper.
+    #[cfg(any(feature = "metrics", feature = "trace"))]
     pub(crate) async fn run_for(&self, duration: Duration) {
         let mut left = duration;
         while !left.is_zero() {
