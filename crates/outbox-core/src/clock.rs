@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
@@ -25,6 +26,12 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 
     /// Waits for `duration`.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// Whether a clock can wait here. [`SystemClock`] needs a tokio runtime with a timer, and tokio has no other way
+/// to ask for that than to try.
+pub(crate) fn can_wait(clock: &dyn Clock) -> bool {
+    catch_unwind(AssertUnwindSafe(|| drop(clock.sleep(Duration::ZERO)))).is_ok()
 }
 
 /// The machine's own clock, with tokio's timer; it follows tokio's paused time in tests.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::watch;
 
+use crate::clock::can_wait;
 use crate::relay::{Board, RelayState, TenantState, with_causes};
 use crate::{Clock, OldestPending, ProbeRequest, RelayConfig, Store, SystemClock, Tenants};
 
@@ -81,6 +82,10 @@ impl HealthCheck {
                 reason: "a health check needs a tokio runtime".to_owned(),
             }));
         };
+        if !can_wait(&*self.shared.clock) {
+            let reason = "a health check needs a tokio runtime with a timer".to_owned();
+            return self.shared.report(Err(HealthProblem::Failed { reason }));
+        }
         let mut answer = {
             let mut current = self.shared.current.lock().unwrap_or_else(PoisonError::into_inner);
             match &*current {

@@ -58,6 +58,11 @@ pub enum RelayError {
     /// There is no tokio runtime here.
     #[error("the outbox relay needs a tokio runtime: start it within one")]
     NoRuntime,
+    /// The tokio runtime here has no timer.
+    #[error(
+        "the outbox relay needs a tokio runtime with a timer: build it with enable_time() or enable_all()"
+    )]
+    NoTimer,
     /// The relay's task died: a fault in the relay, or a runtime that shut down.
     #[error("the outbox relay's task died: {reason}")]
     Died {
@@ -89,7 +94,7 @@ impl Relay {
     /// It may be started again after a stop, and more than once at a time: such runs take turns as replicas do.
     ///
     /// # Errors
-    /// [`RelayError::NoRuntime`] outside of a tokio runtime. An unreachable database is no error: the relay
+    /// [`RelayError::NoRuntime`] outside of a tokio runtime, [`RelayError::NoTimer`] on one without a timer. An unreachable database is no error: the relay
     /// tries until it is there, and health says so meanwhile.
     ///
     /// # Cancellation

@@ -1,7 +1,8 @@
 //! What the outbox's SQL stores share, once: no driver, no connection.
 //!
 //! [`OutboxTable`] describes a table; [`dialect`] has each database's statements for it, generated once;
-//! [`row`] turns what a driver reads into messages and [`append`] checks what is written; [`lock_key`] is the
+//! [`row`] turns what a driver reads into messages, [`append`] checks what is written, and
+//! [`settlement`] what is marked; [`lock_key`] is the
 //! registry of the keys that replicas exclude each other by.
 
 pub mod append;
@@ -13,6 +14,7 @@ pub mod identifier;
 pub mod lock_key;
 pub mod row;
 pub mod schema;
+pub mod settlement;
 pub mod table;
 
 pub use crate::append::InvalidMessage;

@@ -1,5 +1,6 @@
 //! Running an operation on the caller's tokio runtime, for as long as it may take.
 
+use std::panic::catch_unwind;
 use std::time::Duration;
 
 use outbox_core::{StoreError, StoreOperation};
@@ -13,8 +14,8 @@ pub(crate) fn runtime() -> sqlx::Result<Handle> {
 /// Runs an operation under its request's deadline.
 ///
 /// # Errors
-/// What the operation answers; a permanent error outside of a tokio runtime, where nothing is tried; a transient
-/// one past the deadline.
+/// What the operation answers; a permanent error outside of a tokio runtime or on one without a timer, where
+/// nothing is tried; a transient one past the deadline.
 ///
 /// # Cancellation
 /// Past the deadline the operation's future is dropped; what that does is the operation's to say.
@@ -27,13 +28,20 @@ pub(crate) async fn within<T>(
         let outside = StoreError::permanent(operation, "the store was called outside of a tokio runtime");
         return Err(outside.with_source(error));
     }
-    tokio::time::timeout(timeout, future).await.unwrap_or_else(|_| {
-        Err(StoreError::transient(
+    // tokio has no other way to ask whether a runtime has a timer; the driver needs one as well.
+    let Ok(deadline) = catch_unwind(|| tokio::time::sleep(timeout)) else {
+        let refused = "the tokio runtime has no timer: build it with enable_time() or enable_all()";
+        return Err(StoreError::permanent(operation, refused));
+    };
+    tokio::select! {
+        biased;
+        answer = future => answer,
+        () = deadline => Err(StoreError::transient(
             operation,
             format!(
                 "the database did not answer within {} ms: it is busy or out of reach, or no connection was free",
                 timeout.as_millis()
             ),
-        ))
-    })
+        )),
+    }
 }

@@ -19,8 +19,14 @@ pub enum AppendError {
         reason: InvalidMessage,
     },
     /// The database refused the statement, or did not answer.
-    #[error("the messages were not appended")]
-    Database(#[from] sqlx::Error),
+    #[error("the messages were not appended: {reason}")]
+    #[non_exhaustive]
+    Database {
+        /// What that means, and what to do.
+        reason: String,
+        /// What the driver said.
+        source: sqlx::Error,
+    },
     /// A rule, a trigger or row security let fewer rows in than there were messages. Roll the transaction back.
     #[error(
         "{appended} of {given} messages were appended: a rule, a trigger or row security kept the others out"

@@ -6,7 +6,7 @@
 //! Who knows one of the modules knows both: a table (`PostgresTable`, `SqliteTable`) appends messages on the
 //! caller's own connection, a store (`PostgresStore`, `SqliteStore`) is what the relay reads from.
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod deadline;
 mod error;
 #[cfg(feature = "postgres")]

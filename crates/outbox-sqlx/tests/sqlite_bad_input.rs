@@ -127,6 +127,17 @@ async fn a_missing_table_is_an_error_that_says_what_to_do() {
     assert_eq!(error.kind(), StoreErrorKind::Permanent);
     assert!(chain(&error).contains("create or migrate") && chain(&error).contains("elsewhere"), "{error}");
     assert!(errors(&store).await.contains("there is no table main.elsewhere"));
+
+    // The writer, too: in one line, without a walk through the causes.
+    let table = SqliteTable::new(OutboxTable::new("elsewhere")).expect("a table");
+    let mut connection = database.pool(1).acquire().await.expect("a connection");
+    let messages = [message(&tenant("acme"), 1), message(&tenant("acme"), 2)];
+    let one = table.append(&mut connection, &messages[0]).await.expect_err("no table");
+    let many = table.append_all(&mut connection, &messages).await.expect_err("no table");
+    for error in [one, many] {
+        assert!(error.to_string().contains("not appended: the statement does not fit"), "{error}");
+        assert!(error.to_string().contains("create or migrate the outbox table"), "{error}");
+    }
 }
 
 /// SQLite takes a quoted name that is no column for a text: it must not come to an empty outbox.
@@ -147,7 +158,9 @@ async fn each_missing_column_is_an_error_in_every_operation() {
         if ["tenant_id", "occurred_at", "published_at"].contains(&part) {
             store.probe(&ProbeRequest::new(Tenants::Discovered)).await.expect_err(part);
         }
-        assert!(errors(&store).await.contains(&format!("the column {column:?} ({part}) is missing")));
+        let found = errors(&store).await;
+        assert!(found.contains(&format!("the column {column:?} ({part}) is missing")), "{found}");
+        assert!(!found.contains("check() says"), "a check does not send to itself: {found}");
         let appended = database.writer().append(&mut database.connection().await, &message(&acme, 1)).await;
         assert_eq!(appended.is_err(), part != "published_at", "{part}");
     }

@@ -41,3 +41,16 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
     let Poll::Ready(answer) = pin!(future).poll(&mut context) else { panic!("it waits for something") };
     answer
 }
+
+/// A runtime without a timer cannot keep a deadline: a store says so instead of panicking.
+#[test]
+fn a_store_on_a_runtime_without_a_timer_is_an_error() {
+    let whole = tokio::runtime::Runtime::new().expect("a runtime");
+    let database = whole.block_on(FileDatabase::new());
+    let store = whole.block_on(async { database.store() });
+    let acme = tenant("acme");
+    let bare = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let error = bare.block_on(store.claim(&request(&acme, 1))).expect_err("there is no timer");
+    assert_eq!(error.kind(), StoreErrorKind::Permanent);
+    assert!(error.message().contains("enable_time()"), "{error}");
+}

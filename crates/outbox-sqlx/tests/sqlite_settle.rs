@@ -166,7 +166,7 @@ async fn fewer_rows_marked_than_given_is_an_error_that_says_so() {
     .expect("somebody marks without holding the tenant");
     let error = claimed.claim.settle(Settlement::published(written)).await.expect_err("not all were marked");
     assert_eq!(error.kind(), StoreErrorKind::Permanent);
-    assert!(error.message().contains("2 of 3 messages were marked"), "{error}");
+    assert!(error.message().contains("2 of 3 published messages were marked"), "{error}");
     assert!(claim_freed(&store, &acme).await.messages.is_empty());
 }
 

@@ -47,14 +47,24 @@ impl Capability {
 impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::KillSessions => "end the sessions that hold claims (kill_sessions)",
-            Self::CountLeftovers => "count what is left over (leftovers)",
-            Self::OverlappingWrites => "have two writes open at once (write_beside)",
-            Self::HostileRow => "write a row that cannot be read (write_hostile)",
-            Self::ReadOnly => "make the table read-only (set_read_only)",
-            Self::AnotherTable => "make another table in the same database (another_table)",
-            Self::DeletePublished => "delete what is published (delete_published)",
-            Self::LargeIds => "skip to large ids (skip_ids)",
+            Self::KillSessions => {
+                "end the sessions that hold claims (Capability::KillSessions, hook kill_sessions)"
+            }
+            Self::CountLeftovers => "count what is left over (Capability::CountLeftovers, hook leftovers)",
+            Self::OverlappingWrites => {
+                "have two writes open at once (Capability::OverlappingWrites, hook write_beside)"
+            }
+            Self::HostileRow => {
+                "write a row that cannot be read (Capability::HostileRow, hook write_hostile)"
+            }
+            Self::ReadOnly => "make the table read-only (Capability::ReadOnly, hook set_read_only)",
+            Self::AnotherTable => {
+                "make another table in the same database (Capability::AnotherTable, hook another_table)"
+            }
+            Self::DeletePublished => {
+                "delete what is published (Capability::DeletePublished, hook delete_published)"
+            }
+            Self::LargeIds => "skip to large ids (Capability::LargeIds, hook skip_ids)",
         })
     }
 }

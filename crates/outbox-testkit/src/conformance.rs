@@ -10,9 +10,7 @@ use crate::{Harness, Trial};
 
 /// Makes one `#[test]` of each law, named as the law, for a [`Harness`].
 ///
-/// ```ignore
-/// outbox_testkit::conformance!(Mine);
-/// ```
+/// `outbox_testkit::conformance!(Mine);` is the whole of a test file; `docs/write-a-store.md` has one that runs.
 ///
 /// Attributes before the type are put on every test (`#[ignore]`, `#[cfg(…)]`). Two harnesses in one file go
 /// into a module each.

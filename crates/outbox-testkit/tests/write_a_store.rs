@@ -1,6 +1,6 @@
 //! A whole store, and the suite on it: the code of `docs/write-a-store.md`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -9,13 +9,14 @@ use outbox_core::{
     Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, OldestPending, OutboxMessage,
     ProbeRequest, Settlement, Store, StoreError, StoreOperation, TenantId, Tenants, Timestamp, async_trait,
 };
-use outbox_testkit::{Harness, OpenWrite, conformance};
+use outbox_testkit::{Capability, Harness, OpenWrite, Unsupported, conformance};
 
 #[derive(Default)]
 struct Table {
     last_id: i64,
     pending: Vec<OutboxMessage>,
-    held: BTreeSet<TenantId>,
+    last_session: u64,
+    held: BTreeMap<TenantId, u64>,
 }
 
 #[derive(Clone, Default)]
@@ -56,6 +57,16 @@ impl Table {
     fn of<'a>(&'a self, tenant: &'a TenantId) -> impl Iterator<Item = &'a OutboxMessage> {
         self.pending.iter().filter(move |message| message.tenant_id == *tenant)
     }
+
+    /// Takes a free tenant for a new session.
+    fn hold(&mut self, tenant: &TenantId) -> Option<u64> {
+        if self.held.contains_key(tenant) {
+            return None;
+        }
+        self.last_session += 1;
+        self.held.insert(tenant.clone(), self.last_session);
+        Some(self.last_session)
+    }
 }
 
 #[async_trait]
@@ -79,7 +90,11 @@ impl Store for ListStore {
         for message in &self.table().pending {
             let asked_for = match &request.tenants {
                 Tenants::Named(tenants) => tenants.contains(&message.tenant_id),
-                _ => true,
+                Tenants::Discovered => true,
+                other => {
+                    let refused = format!("this store cannot look for tenants by {other:?}");
+                    return Err(StoreError::permanent(StoreOperation::Probe, refused));
+                }
             };
             if asked_for && seen.insert(message.tenant_id.clone()) {
                 let age = message.occurred_at.until(now);
@@ -96,11 +111,9 @@ impl Store for ListStore {
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
         let tenant = &request.tenant_id;
-        if !self.table().held.insert(tenant.clone()) {
-            return Ok(ClaimOutcome::Held);
-        }
-        let mut claim =
-            Box::new(ListClaim { store: self.clone(), tenant: tenant.clone(), handed_out: Vec::new() });
+        let Some(session) = self.table().hold(tenant) else { return Ok(ClaimOutcome::Held) };
+        let (store, tenant_id) = (self.clone(), tenant.clone());
+        let mut claim = Box::new(ListClaim { store, tenant: tenant_id, session, handed_out: Vec::new() });
         let mut messages = Vec::new();
         let mut bytes = 0;
         for message in self.table().of(tenant).take(request.limit.get() as usize) {
@@ -118,16 +131,28 @@ impl Store for ListStore {
 struct ListClaim {
     store: ListStore,
     tenant: TenantId,
+    session: u64,
     handed_out: Vec<MessageId>,
+}
+
+impl ListClaim {
+    /// A lost session comes back with the next claim: the error is a transient one.
+    fn check_held(&self, operation: StoreOperation) -> Result<(), StoreError> {
+        match self.store.table().held.get(&self.tenant) {
+            Some(holder) if *holder == self.session => Ok(()),
+            _ => Err(StoreError::transient(operation, "the session that held the tenant was ended")),
+        }
+    }
 }
 
 #[async_trait]
 impl Claim for ListClaim {
     async fn verify(&mut self) -> Result<(), StoreError> {
-        Ok(())
+        self.check_held(StoreOperation::Verify)
     }
 
     async fn settle(self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
+        self.check_held(StoreOperation::Settle)?;
         let published = &settlement.published;
         if let Some(foreign) = published.iter().find(|id| !self.handed_out.contains(id)) {
             let refused = format!("message {foreign} was not handed out by this claim; nothing is marked");
@@ -140,7 +165,10 @@ impl Claim for ListClaim {
 
 impl Drop for ListClaim {
     fn drop(&mut self) {
-        self.store.table().held.remove(&self.tenant);
+        let mut table = self.store.table();
+        if table.held.get(&self.tenant) == Some(&self.session) {
+            table.held.remove(&self.tenant);
+        }
     }
 }
 
@@ -149,6 +177,14 @@ struct Mine(ListStore);
 impl Harness for Mine {
     type Store = ListStore;
     type Write = OpenWrite;
+    const CANNOT: &'static [Capability] = &[
+        Capability::CountLeftovers,
+        Capability::HostileRow,
+        Capability::ReadOnly,
+        Capability::AnotherTable,
+        Capability::DeletePublished,
+        Capability::LargeIds,
+    ];
 
     async fn open() -> Self {
         Self(ListStore::default())
@@ -161,6 +197,15 @@ impl Harness for Mine {
     async fn write(&self, rows: &[NewMessage]) -> OpenWrite {
         let (store, rows) = (self.0.clone(), self.0.prepare(rows));
         OpenWrite::new(rows.iter().map(|row| row.id).collect(), async move { store.commit(rows) })
+    }
+
+    async fn write_beside(&self, rows: &[NewMessage]) -> Result<OpenWrite, Unsupported> {
+        Ok(self.write(rows).await)
+    }
+
+    async fn kill_sessions(&self) -> Result<(), Unsupported> {
+        self.0.table().held.clear();
+        Ok(())
     }
 }
 

@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn counts_each_test_once_for_its_database() {
         let output = "\
-            \u{1b}[1m     Running\u{1b}[0m unittests src/lib.rs (/work/sqlite/deps/outbox_core-12ab)\n\
+            \u{1b}[1m     Running\u{1b}[0m unittests src/lib.rs (/sqlite/target/deps/outbox_core-12ab)\n\
             test relay::polls ... ok\n\
             test result: ok. 1 passed; 0 failed\n\
             \x20    Running tests/sqlite_conformance.rs (deps/sqlite_conformance-12ab)\n\

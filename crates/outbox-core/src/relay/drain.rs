@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::handle::died;
+use super::handle::{died, runtime};
 use super::run::{contained_sweep, probe};
 use super::schedule::{TWO, shrunk};
 use super::stop::{Stop, StopOnDrop};
@@ -58,7 +58,7 @@ pub enum DrainOutcome {
 }
 
 pub(super) async fn drain(shared: Arc<Shared>) -> Result<DrainReport, RelayError> {
-    let runtime = tokio::runtime::Handle::try_current().map_err(|_| RelayError::NoRuntime)?;
+    let runtime = runtime(&shared)?;
     let stop = StopOnDrop(Stop::default());
     runtime.spawn(drain_all(shared, stop.0.clone())).await.map_err(died)?
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::board::Board;
@@ -9,6 +10,7 @@ use super::observe::panic_text;
 use super::run::run;
 use super::stop::{Stop, StopOnDrop};
 use super::{RelayError, Shared};
+use crate::clock::can_wait;
 
 /// A running relay.
 ///
@@ -24,7 +26,7 @@ pub struct RelayHandle {
 
 impl RelayHandle {
     pub(super) fn start(shared: Arc<Shared>) -> Result<Self, RelayError> {
-        let runtime = tokio::runtime::Handle::try_current().map_err(|_| RelayError::NoRuntime)?;
+        let runtime = runtime(&shared)?;
         let stop = Stop::default();
         let on_board = Board::begin(&shared.board);
         let task = runtime.spawn(run(shared, stop.clone(), on_board));
@@ -66,6 +68,12 @@ impl RelayHandle {
     pub fn is_ended(&self) -> bool {
         self.task.is_finished()
     }
+}
+
+/// The runtime that the caller is on, if a relay can run there.
+pub(super) fn runtime(shared: &Shared) -> Result<Handle, RelayError> {
+    let runtime = Handle::try_current().map_err(|_| RelayError::NoRuntime)?;
+    if can_wait(&*shared.clock) { Ok(runtime) } else { Err(RelayError::NoTimer) }
 }
 
 pub(super) fn died(error: JoinError) -> RelayError {

@@ -81,17 +81,6 @@ fn without_a_runtime_every_way_to_start_is_a_typed_error() {
     assert!(matches!(at_once(relay.drain()), Err(RelayError::NoRuntime)));
 }
 
-/// A runtime without timers kills the relay, and the handle says why, instead of idling in silence.
-#[test]
-fn a_runtime_without_timers_is_an_error_and_not_silence() {
-    let config = RelayConfig::builder().tenants(["a"]).build().unwrap();
-    let relay = Relay::builder(MemoryStore::new(), Recorder::new(), config).build().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let ended = runtime.block_on(async { relay.start().unwrap().ended().await });
-    assert!(matches!(ended, Err(RelayError::Died { .. })), "{ended:?}");
-    assert_eq!(state(&relay), Some(RelayState::Dead));
-}
-
 /// What health says of the relay itself, asked from another runtime.
 fn state(relay: &Relay) -> Option<RelayState> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -105,4 +94,18 @@ fn an_option_set_out_of_its_range_after_the_check_is_refused() {
     config.poll_interval = std::time::Duration::ZERO;
     let error = Relay::builder(MemoryStore::new(), Recorder::new(), config).build().unwrap_err();
     assert!(error.to_string().contains("poll_interval must be 1 to 60000 ms"), "{error}");
+}
+
+/// A runtime without a timer can wait for nothing: that is said at once, by the relay and by its health.
+#[test]
+fn a_runtime_without_a_timer_is_refused() {
+    let relay =
+        Relay::builder(MemoryStore::new(), Recorder::new(), config().build().unwrap()).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        assert!(matches!(relay.start(), Err(RelayError::NoTimer)));
+        assert!(matches!(relay.drain().await, Err(RelayError::NoTimer)));
+        let report = relay.health().check().await.to_string();
+        assert!(report.contains("a health check needs a tokio runtime with a timer"), "{report}");
+    });
 }

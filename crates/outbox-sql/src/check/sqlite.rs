@@ -79,6 +79,17 @@ pub struct TableFacts {
     pub indexes: Vec<IndexFacts>,
 }
 
+impl TableFacts {
+    /// Whether every column of the description is there.
+    pub fn has_columns_of(&self, table: &OutboxTable) -> bool {
+        table.columns().named().all(|(_, column)| self.column(column).is_some())
+    }
+
+    fn column(&self, name: &str) -> Option<&ColumnFacts> {
+        self.columns.iter().find(|live| live.name.eq_ignore_ascii_case(name))
+    }
+}
+
 /// What the database said about a column.
 #[derive(Debug, Clone, Default)]
 pub struct ColumnFacts {
@@ -144,7 +155,7 @@ fn check_table(table: &OutboxTable, live: &TableFacts, found: &mut Vec<Finding>)
         )));
     }
     for (part, column) in table.columns().named() {
-        match live.columns.iter().find(|live| live.name.eq_ignore_ascii_case(column)) {
+        match live.column(column) {
             Some(live) => check_column(part, live, found),
             None => {
                 found.push(Finding::error(format!("the column {column:?} ({part}) is missing: add it")));

@@ -9,6 +9,7 @@ use outbox_sql::schema;
 use outbox_sql::{InvalidTable, OutboxTable, PayloadType, headers};
 use sqlx::{AssertSqlSafe, PgConnection};
 
+use super::error::append_error;
 use crate::AppendError;
 
 /// An outbox table of a PostgreSQL database, to append to. Cloning is cheap.
@@ -119,7 +120,9 @@ impl PostgresTable {
             query
         };
         let micros = messages.iter().map(|message| message.occurred_at.map(Timestamp::as_micros));
-        let ids = query.bind(micros.collect::<Vec<Option<i64>>>()).fetch_all(connection).await?;
+        let ids = query.bind(micros.collect::<Vec<Option<i64>>>()).fetch_all(connection).await;
+        let ids =
+            ids.map_err(|error| append_error(error, &self.description.display_name(Dialect::Postgres)))?;
         if ids.len() == messages.len() {
             Ok(ids.into_iter().map(MessageId::new).collect())
         } else {

@@ -12,9 +12,10 @@ use outbox_sql::dialect::Dialect;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
-use super::connection::{ArmedConnection, within};
+use super::connection::ArmedConnection;
 use super::error::Context;
 use super::store::PostgresStore;
+use crate::deadline::within;
 
 /// How long a check may take.
 const TIMEOUT: Duration = Duration::from_secs(30);

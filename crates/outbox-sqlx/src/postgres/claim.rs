@@ -1,6 +1,5 @@
 //! The claim: one transaction, from the lock to the mark.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,13 +12,15 @@ use outbox_sql::dialect::postgres::{
     BEGIN_CLAIM, PostgresStatements, SERVER_TRAITS, ServerTraits, claim_settings, commit_and_confirm,
 };
 use outbox_sql::row::decode_batch;
+use outbox_sql::settlement::{HandedOut, check_marked};
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::connection::{ArmedConnection, within};
+use super::connection::ArmedConnection;
 use super::error::Context;
 use super::row;
 use super::store::PostgresStore;
+use crate::deadline::within;
 
 /// A tenant held by a transaction. Its drop closes the connection, and the server rolls back.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub(super) struct PostgresClaim {
     table: Arc<str>,
     named: bool,
     timeout: Duration,
-    handed_out: BTreeSet<MessageId>,
+    handed_out: HandedOut,
 }
 
 impl PostgresStore {
@@ -79,7 +80,7 @@ impl PostgresStore {
             table: Arc::clone(&self.display_name),
             named: self.table.named,
             timeout: request.timeout,
-            handed_out: messages.iter().map(|message| message.id).collect(),
+            handed_out: HandedOut::of(&messages),
         };
         Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim))))
     }
@@ -136,17 +137,7 @@ impl PostgresClaim {
             let lost = format!("the commit was answered, and the transaction is {fate}: nothing is marked");
             return Err(StoreError::transient(operation, lost));
         }
-        if usize::try_from(marked).is_ok_and(|marked| marked == given) {
-            return Ok(());
-        }
-        Err(StoreError::permanent(
-            operation,
-            format!(
-                "{marked} of {given} published messages were marked in {}: a trigger or row security kept the \
-                 others pending, or somebody else marked or deleted them",
-                self.table
-            ),
-        ))
+        check_marked(given, u64::try_from(marked).unwrap_or_default(), &self.table)
     }
 }
 
@@ -178,19 +169,15 @@ impl Claim for PostgresClaim {
 
     async fn settle(mut self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
         let operation = StoreOperation::Settle;
-        if let Some(foreign) = settlement.published.iter().find(|id| !self.handed_out.contains(id)) {
-            let refused = format!("message {foreign} was not handed out by this claim; nothing is marked");
-            return Err(StoreError::permanent(operation, refused));
-        }
+        let published = self.handed_out.to_mark(settlement)?;
         let connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let published: BTreeSet<i64> = settlement.published.iter().map(|id| id.get()).collect();
         let timeout = self.timeout;
         within(timeout, operation, async move {
             if published.is_empty() {
                 let context = Context { operation, table: &self.table };
                 return roll_back(connection).await.map_err(|error| context.error(error));
             }
-            self.mark(connection, published.into_iter().collect()).await
+            self.mark(connection, published.into_iter().map(MessageId::get).collect()).await
         })
         .await
     }

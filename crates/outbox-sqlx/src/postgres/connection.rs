@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use outbox_core::{StoreError, StoreOperation};
 use sqlx::pool::PoolConnection;
 use sqlx::{Connection, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
+
+use crate::deadline::runtime;
 
 /// How long the pool is waited for before the server itself is asked what is the matter.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -75,29 +76,4 @@ async fn refusal(pool: &PgPool) -> sqlx::Error {
             std::future::pending().await
         }
     }
-}
-
-/// The runtime that the caller is on. Looked for beforehand: sqlx panics where there is none.
-fn runtime() -> sqlx::Result<Handle> {
-    Handle::try_current().map_err(|error| sqlx::Error::Configuration(Box::new(error)))
-}
-
-/// Runs an operation under its request's deadline, and says what its failure means.
-///
-/// # Cancellation
-/// Past the deadline the operation's future is dropped, and with it its connection is closed.
-pub(super) async fn within<T>(
-    timeout: Duration,
-    operation: StoreOperation,
-    future: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    if runtime().is_err() {
-        return Err(StoreError::permanent(operation, "the store was called outside of a tokio runtime"));
-    }
-    tokio::time::timeout(timeout, future).await.unwrap_or_else(|_| {
-        Err(StoreError::transient(
-            operation,
-            format!("PostgreSQL did not answer within {} ms; the connection was closed", timeout.as_millis()),
-        ))
-    })
 }

@@ -2,6 +2,8 @@
 
 use outbox_core::{StoreError, StoreOperation};
 
+use crate::AppendError;
+
 /// What an operation was about, for its errors.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
@@ -13,43 +15,60 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// Says what a driver's error means, and what to do.
     pub(super) fn error(self, error: sqlx::Error) -> StoreError {
-        let Self { operation, table } = self;
-        let transient = |message: &'static str| StoreError::transient(operation, message);
-        let permanent = |message: String| StoreError::permanent(operation, message);
-        let meaning = match &error {
-            sqlx::Error::PoolTimedOut => transient(
-                "no connection of the pool was free in time: give the relay a pool of its own, or a larger one",
-            ),
-            sqlx::Error::PoolClosed => permanent("the pool is closed".to_owned()),
-            sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => {
-                transient("the connection to PostgreSQL was lost or could not be made")
-            }
-            sqlx::Error::Tls(_) => permanent("no TLS connection to PostgreSQL could be made".to_owned()),
-            sqlx::Error::Configuration(_) => permanent("the connection's configuration is wrong".to_owned()),
-            sqlx::Error::Database(database) => {
-                let code = database.code().unwrap_or_default();
-                match permanent_code(&code, database.message(), table) {
-                    Some(message) => permanent(message),
-                    None => transient(transient_code(&code)),
-                }
-            }
-            _ => permanent(format!(
-                "what PostgreSQL answered about {table} could not be read: check the table"
-            )),
+        let meaning = match meaning(&error, self.table, "SELECT and UPDATE") {
+            Meaning::Stays(what) => StoreError::permanent(self.operation, what),
+            Meaning::MayGoAway(what) => StoreError::transient(self.operation, what),
         };
         meaning.with_source(error)
     }
 }
 
+/// Says why messages were not appended to a table, and what to do.
+pub(super) fn append_error(error: sqlx::Error, table: &str) -> AppendError {
+    let reason = match meaning(&error, table, "INSERT, and SELECT of the id,") {
+        Meaning::Stays(what) => what,
+        Meaning::MayGoAway(what) => what.to_owned(),
+    };
+    AppendError::Database { reason, source: error }
+}
+
+/// What an error means, and whether trying again may help.
+enum Meaning {
+    Stays(String),
+    MayGoAway(&'static str),
+}
+
+/// `rights` are what the operation needs on the table.
+fn meaning(error: &sqlx::Error, table: &str, rights: &str) -> Meaning {
+    use Meaning::{MayGoAway, Stays};
+    match error {
+        sqlx::Error::PoolTimedOut => MayGoAway(
+            "no connection of the pool was free in time: give the relay a pool of its own, or a larger one",
+        ),
+        sqlx::Error::PoolClosed => Stays("the pool is closed".to_owned()),
+        sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => {
+            MayGoAway("the connection to PostgreSQL was lost or could not be made")
+        }
+        sqlx::Error::Tls(_) => Stays("no TLS connection to PostgreSQL could be made".to_owned()),
+        sqlx::Error::Configuration(_) => Stays("the connection's configuration is wrong".to_owned()),
+        sqlx::Error::Database(database) => {
+            let code = database.code().unwrap_or_default();
+            permanent_code(&code, database.message(), table, rights)
+                .map_or_else(|| MayGoAway(transient_code(&code)), Stays)
+        }
+        _ => Stays(format!("what PostgreSQL answered about {table} could not be read: check the table")),
+    }
+}
+
 /// What to do about an error that stays, by its SQLSTATE.
-fn permanent_code(code: &str, message: &str, table: &str) -> Option<String> {
+fn permanent_code(code: &str, message: &str, table: &str, rights: &str) -> Option<String> {
     Some(match code {
         "42P01" | "3F000" => format!("{table} does not exist: create it, or correct schema and name"),
         "42703" => format!("{table} lacks a column: {message}"),
         "42883" | "42804" | "42846" => {
             format!("a column of {table} has another type than described: {message}")
         }
-        "42501" => format!("{message}: grant SELECT and UPDATE on {table}"),
+        "42501" => format!("{message}: grant {rights} on {table}"),
         "25006" => {
             "the server is read-only, so that nothing could be marked: connect to the primary".to_owned()
         }

@@ -17,9 +17,10 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, PgPool, Postgres};
 
 use super::PostgresTable;
-use super::connection::{ArmedConnection, within};
+use super::connection::ArmedConnection;
 use super::error::Context;
 use super::row;
+use crate::deadline::within;
 
 /// How long `pending`, which has no request, may take.
 const PENDING_TIMEOUT: Duration = Duration::from_secs(30);

@@ -9,6 +9,7 @@ use sqlx::query::QueryScalar;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection};
 
+use super::error::append_error;
 use crate::AppendError;
 
 /// An outbox table of a SQLite database, to append to. Cloning is cheap.
@@ -67,7 +68,7 @@ impl SqliteTable {
     ) -> Result<MessageId, AppendError> {
         self.check(0, message)?;
         let query = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&self.append_one)));
-        let id = self.bind(query, message).fetch_optional(connection).await?;
+        let id = self.bind(query, message).fetch_optional(connection).await.map_err(append_error)?;
         id.map(MessageId::new).ok_or(AppendError::Skipped { given: 1, appended: 0 })
     }
 
@@ -94,7 +95,7 @@ impl SqliteTable {
             let query = sqlx::query_scalar(AssertSqlSafe(statement));
             let query = chunk.iter().fold(query, |query, message| self.bind(query, message));
             // The table gives out its ids in the order of the rows, and may answer them in another.
-            let mut appended: Vec<i64> = query.fetch_all(&mut *connection).await?;
+            let mut appended: Vec<i64> = query.fetch_all(&mut *connection).await.map_err(append_error)?;
             appended.sort_unstable();
             ids.extend(appended.into_iter().map(MessageId::new));
         }

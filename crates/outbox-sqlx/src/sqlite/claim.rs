@@ -1,16 +1,16 @@
 //! Claiming a tenant: lock, then read; publish with nothing open; mark under the lock.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Settlement, StoreError, StoreOperation, TenantId,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Settlement, StoreError, StoreOperation,
     async_trait,
 };
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::sqlite::json_ids;
 use outbox_sql::row::{RawRow, decode_batch};
+use outbox_sql::settlement::{HandedOut, check_marked};
 use sqlx::AssertSqlSafe;
 
 use super::connection::Lent;
@@ -50,8 +50,7 @@ pub(super) async fn take(shared: &Arc<Shared>, request: &ClaimRequest) -> Result
     let messages = decode_batch(rows, &shared.table, Dialect::Sqlite, CLAIM)?;
     let claim = SqliteClaim {
         shared: Arc::clone(shared),
-        tenant_id: request.tenant_id.clone(),
-        handed_out: messages.iter().map(|message| message.id).collect(),
+        handed_out: HandedOut::of(&messages),
         timeout: request.timeout,
         hold,
     };
@@ -71,8 +70,7 @@ async fn read(shared: &Shared, connection: &mut Lent, request: &ClaimRequest) ->
 /// A tenant held by its lock. No transaction is open, and no connection is held.
 struct SqliteClaim {
     shared: Arc<Shared>,
-    tenant_id: TenantId,
-    handed_out: BTreeSet<MessageId>,
+    handed_out: HandedOut,
     timeout: Duration,
     hold: Hold,
 }
@@ -90,14 +88,7 @@ impl Claim for SqliteClaim {
     }
 
     async fn settle(self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
-        let published: BTreeSet<MessageId> = settlement.published.into_iter().collect();
-        if let Some(stranger) = published.difference(&self.handed_out).next() {
-            let tenant = &self.tenant_id;
-            return Err(StoreError::permanent(
-                SETTLE,
-                format!("message {stranger} is not one that this claim on tenant {tenant} handed out"),
-            ));
-        }
+        let published = self.handed_out.to_mark(settlement)?;
         if published.is_empty() {
             return Ok(());
         }
@@ -115,22 +106,12 @@ impl Claim for SqliteClaim {
 ///
 /// # Cancellation safety
 /// [`Marking`] keeps the tenant until the driver is through with a statement that it has begun.
-async fn mark(shared: &Shared, hold: Hold, published: &BTreeSet<MessageId>) -> Result<(), StoreError> {
+async fn mark(shared: &Shared, hold: Hold, published: &[MessageId]) -> Result<(), StoreError> {
     // Somebody deleted the lock file: another may hold the tenant, and mark what it publishes itself.
     hold.verify().map_err(|error| lock_error(SETTLE, error))?;
     let connection = shared.connection(SETTLE).await?;
     let mut marking = Marking::new(connection, hold);
     let marked = marking.run(&shared.statements.mark, &json_ids(published)).await;
     let marked = marked.map_err(|error| store_error(SETTLE, error))?;
-    let given = published.len();
-    if u64::try_from(given).is_ok_and(|given| given == marked) {
-        return Ok(());
-    }
-    Err(StoreError::permanent(
-        SETTLE,
-        format!(
-            "{marked} of {given} messages were marked: the others were marked or deleted by somebody who does \
-             not hold the tenant"
-        ),
-    ))
+    check_marked(published.len(), marked, &shared.table.display_name(Dialect::Sqlite))
 }

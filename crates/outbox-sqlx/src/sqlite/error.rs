@@ -1,12 +1,11 @@
 //! What SQLite's errors mean to the relay.
 
-use std::borrow::Cow;
-
 use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::file_lock::FileLockError;
 use sqlx::error::DatabaseError;
 
 use super::place::NoPlace;
+use crate::AppendError;
 
 const ERROR: u32 = 1;
 const BUSY: u32 = 5;
@@ -36,38 +35,54 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
 
 /// Says what a driver's error means for an operation, and what to do.
 pub(super) fn store_error(operation: StoreOperation, error: sqlx::Error) -> StoreError {
-    let transient = |message: &'static str| StoreError::transient(operation, message);
-    let permanent = |message: Cow<'static, str>| StoreError::permanent(operation, message);
-    let error_of = match &error {
-        sqlx::Error::PoolTimedOut => transient(
+    let meaning = match meaning(&error) {
+        Meaning::Stays(what) => StoreError::permanent(operation, what),
+        Meaning::MayGoAway(what) => StoreError::transient(operation, what),
+    };
+    meaning.with_source(error)
+}
+
+/// Says why messages were not appended, and what to do.
+pub(super) fn append_error(error: sqlx::Error) -> AppendError {
+    let (Meaning::Stays(what) | Meaning::MayGoAway(what)) = meaning(&error);
+    AppendError::Database { reason: what.to_owned(), source: error }
+}
+
+/// What an error means, and whether trying again may help.
+enum Meaning {
+    Stays(&'static str),
+    MayGoAway(&'static str),
+}
+
+fn meaning(error: &sqlx::Error) -> Meaning {
+    use Meaning::{MayGoAway, Stays};
+    match error {
+        sqlx::Error::PoolTimedOut => MayGoAway(
             "no connection of the pool was free in time: give the relay a pool of its own, or a larger one",
         ),
-        sqlx::Error::PoolClosed => permanent("the pool is closed".into()),
-        sqlx::Error::Io(_) => transient("the database cannot be reached"),
-        sqlx::Error::WorkerCrashed => transient("the driver's thread has ended"),
-        _ => match code(&error) {
+        sqlx::Error::PoolClosed => Stays("the pool is closed"),
+        sqlx::Error::Io(_) => MayGoAway("the database cannot be reached"),
+        sqlx::Error::WorkerCrashed => MayGoAway("the driver's thread has ended"),
+        _ => match code(error) {
             Some(BUSY | LOCKED) => {
-                transient("the database is locked by a writer: keep write transactions short, use WAL")
+                MayGoAway("the database is locked by a writer: keep write transactions short, use WAL")
             }
             Some(NO_MEMORY | INTERRUPTED | INPUT_OUTPUT | PROTOCOL | SCHEMA) => {
-                transient("SQLite could not run the statement")
+                MayGoAway("SQLite could not run the statement")
             }
-            Some(FULL) => transient("the disk is full"),
-            Some(CANNOT_OPEN) => transient("the database's file cannot be opened"),
-            Some(READ_ONLY) => permanent(
-                "the database is read-only, so that nothing could be marked: open it to write, and let its \
-                 file and directory be writable"
-                    .into(),
+            Some(FULL) => MayGoAway("the disk is full"),
+            Some(CANNOT_OPEN) => MayGoAway("the database's file cannot be opened"),
+            Some(READ_ONLY) => Stays(
+                "the database is read-only, and nothing could be marked or appended: open it to write, and let its file \
+                 and directory be writable",
             ),
-            Some(ERROR) => permanent(
-                "the statement does not fit the database: create or migrate the outbox table; check() says \
-                 what it lacks"
-                    .into(),
+            Some(ERROR) => Stays(
+                "the statement does not fit the database: create or migrate the outbox table; check() says what \
+                 it lacks",
             ),
-            _ => permanent("SQLite refused the statement".into()),
+            _ => Stays("SQLite refused the statement"),
         },
-    };
-    error_of.with_source(error)
+    }
 }
 
 /// A lock file that does not serve.

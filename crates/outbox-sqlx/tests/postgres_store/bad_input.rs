@@ -1,7 +1,7 @@
 //! What cannot work, as errors that say what to do.
 
 use outbox_core::{ProbeRequest, Settlement, Store, StoreErrorKind, Tenants};
-use outbox_sqlx::postgres::PostgresStore;
+use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
 use outbox_sqlx::{Columns, OutboxTable};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
@@ -20,8 +20,22 @@ async fn a_missing_table_is_named() {
         assert_eq!(error.kind(), StoreErrorKind::Permanent);
         assert!(error.message().contains("public.outbox_message does not exist: create it"), "{error}");
     }
+    // The writer, too: in one line, without a walk through the causes.
+    let table = PostgresTable::new(OutboxTable::default()).unwrap();
+    let mut connection = database.pool("writer", 1).acquire().await.unwrap();
+    let error = table.append(&mut connection, &message("acme", "1")).await.unwrap_err();
+    assert!(
+        error.to_string().contains("not appended: public.outbox_message does not exist: create it"),
+        "{error}"
+    );
+
     database.make(&OutboxTable::default()).await;
     assert!(!is_held(&store, "acme").await);
+    // What a writer needs is not what a relay needs.
+    database.run(format!("REVOKE INSERT ON outbox_message FROM {ROLE}")).await;
+    let error = table.append(&mut connection, &message("acme", "1")).await.unwrap_err();
+    assert!(error.to_string().contains("grant INSERT"), "{error}");
+    drop(connection);
     database.drop().await;
 }
 

@@ -1,0 +1,86 @@
+//! What a settlement may mark, and whether it did.
+
+use outbox_core::{MessageId, OutboxMessage, Settlement, StoreError, StoreOperation};
+
+/// The ids that a claim handed out.
+#[derive(Debug, Clone, Default)]
+pub struct HandedOut(Vec<MessageId>);
+
+impl HandedOut {
+    /// Those of these messages, which are in id order.
+    pub fn of(messages: &[OutboxMessage]) -> Self {
+        Self(messages.iter().map(|message| message.id).collect())
+    }
+
+    /// What a settlement marks: its ids, each once, in order.
+    ///
+    /// # Errors
+    /// A permanent [`StoreError`], if the claim did not hand one of them out. Nothing must be marked then.
+    pub fn to_mark(&self, settlement: Settlement) -> Result<Vec<MessageId>, StoreError> {
+        let mut ids = settlement.published;
+        ids.sort_unstable();
+        ids.dedup();
+        match ids.iter().find(|id| self.0.binary_search(id).is_err()) {
+            None => Ok(ids),
+            Some(foreign) => Err(StoreError::permanent(
+                StoreOperation::Settle,
+                format!("message {foreign} was not handed out by this claim; nothing is marked"),
+            )),
+        }
+    }
+}
+
+/// Whether as many rows of a table were marked as were given.
+///
+/// # Errors
+/// A permanent [`StoreError`], if fewer were: they would be published again at every turn, so the tenant has to
+/// back off.
+pub fn check_marked(given: usize, marked: u64, table: &str) -> Result<(), StoreError> {
+    if u64::try_from(given).is_ok_and(|given| given == marked) {
+        return Ok(());
+    }
+    Err(StoreError::permanent(
+        StoreOperation::Settle,
+        format!(
+            "{marked} of {given} published messages were marked in {table}: a trigger or row security kept the \
+             others pending, or somebody who does not hold the tenant marked or deleted them"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use outbox_core::{Headers, InvalidTenantId, TenantId, Timestamp};
+
+    use super::*;
+
+    fn handed_out(ids: &[i64]) -> Result<HandedOut, InvalidTenantId> {
+        let tenant = TenantId::new("acme")?;
+        let time = Timestamp::from_micros(0);
+        let message = |id: &i64| {
+            OutboxMessage::new(MessageId::new(*id), tenant.clone(), "", "", None, Headers::new(), time)
+        };
+        Ok(HandedOut::of(&ids.iter().map(message).collect::<Vec<_>>()))
+    }
+
+    #[test]
+    fn a_settlement_marks_its_ids_once_each_and_in_order() -> Result<(), Box<dyn std::error::Error>> {
+        let settlement = Settlement::published([5, 2, 5].map(MessageId::new));
+        assert_eq!(handed_out(&[2, 3, 5])?.to_mark(settlement)?, [2, 5].map(MessageId::new));
+        Ok(())
+    }
+
+    #[test]
+    fn an_id_that_was_not_handed_out_refuses_the_whole_settlement() -> Result<(), InvalidTenantId> {
+        let refused = handed_out(&[2, 3])?.to_mark(Settlement::published([2, 4].map(MessageId::new)));
+        let text = "settle failed: message 4 was not handed out by this claim; nothing is marked";
+        assert_eq!(refused.map_err(|error| error.to_string()), Err(text.to_owned()));
+        Ok(())
+    }
+
+    #[test]
+    fn fewer_marks_than_given_are_an_error() {
+        assert!(check_marked(3, 3, "t").is_ok());
+        assert!(check_marked(3, 2, "t").is_err_and(|error| error.message().starts_with("2 of 3 published")));
+    }
+}
