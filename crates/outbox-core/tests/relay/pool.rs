@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Relay, RelayConfig, RelayError,
-    RelayState, Store, StoreError, TenantId, async_trait,
+    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Relay, RelayError, Store,
+    StoreError, TenantId, async_trait,
 };
 use outbox_memory::MemoryStore;
 use outbox_testkit::Recorder;
@@ -79,12 +79,6 @@ fn without_a_runtime_every_way_to_start_is_a_typed_error() {
     assert!(matches!(relay.start(), Err(RelayError::NoRuntime)));
     assert!(matches!(at_once(relay.run(std::future::pending())), Err(RelayError::NoRuntime)));
     assert!(matches!(at_once(relay.drain()), Err(RelayError::NoRuntime)));
-}
-
-/// What health says of the relay itself, asked from another runtime.
-fn state(relay: &Relay) -> Option<RelayState> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(relay.health().check()).relay
 }
 
 /// The options are public: one that was set out of its range later on is refused all the same.
