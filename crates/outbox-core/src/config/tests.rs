@@ -1,4 +1,5 @@
 use super::*;
+use crate::TenantId;
 
 fn lookup(pairs: &'static [(&str, &str)]) -> impl FnMut(&str) -> Option<String> {
     move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
