@@ -118,3 +118,38 @@ async fn replicas_share_many_tenants_without_a_duplicate() {
     }
     stage.end().await;
 }
+
+/// S14: replicas come and go under load, some stopped and some dropped, each in the middle of its batches: no two of
+/// them publish a tenant at once, nothing is overtaken, nothing is published twice.
+#[tokio::test]
+async fn replicas_that_come_and_go_never_publish_a_tenant_at_once() {
+    let stage = Stage::new().await;
+    let mut count = 0;
+    for name in 0..64 {
+        count += stage.append(&format!("T{name}"), 5).await.len();
+    }
+    let slow = FaultyPublisher::new(Recorder::new(), Arc::new(SystemClock::new()));
+    slow.fail(When::Every, PublishFault::Slow(std::time::Duration::from_millis(4)));
+    let all = Recorder::around(slow);
+    let stores = [stage.store(6), stage.store(6), stage.store(6)];
+    let start = |nth: usize| Replica::start(&stores[nth % 3], all.clone(), quick().initial_batch(3));
+    let mut replicas = std::collections::VecDeque::from([start(0), start(1), start(2)]);
+    for round in 1..=8 {
+        soon("more is published", all.wait_for_accepted(round * count / 10)).await;
+        replicas.push_back(start(round));
+        let oldest = replicas.pop_front().unwrap();
+        if round % 2 == 0 {
+            oldest.stop().await;
+        } else {
+            drop(oldest);
+        }
+    }
+    soon("everything is published", all.wait_for_accepted(count)).await;
+    stage.wait_until_published().await;
+    all.assert_in_order();
+    all.assert_no_duplicates();
+    for replica in replicas {
+        replica.stop().await;
+    }
+    stage.end().await;
+}
