@@ -2,11 +2,12 @@
 //!
 //! [`OutboxTable`] describes a table; [`dialect`] has each database's statements for it, generated once;
 //! [`row`] turns what a driver reads into messages, [`append`] checks what is written, and
-//! [`settlement`] what is marked; [`lock_key`] is the
-//! registry of the keys that replicas exclude each other by.
+//! [`settlement`] what is marked; [`deadline`] bounds an operation; [`lock_key`] is the registry of the keys
+//! that replicas exclude each other by.
 
 pub mod append;
 pub mod check;
+pub mod deadline;
 pub mod dialect;
 pub mod file_lock;
 pub mod headers;

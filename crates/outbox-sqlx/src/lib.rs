@@ -6,11 +6,11 @@
 //! Who knows one of the modules knows both: a table (`PostgresTable`, `SqliteTable`) appends messages on the
 //! caller's own connection, a store (`PostgresStore`, `SqliteStore`) is what the relay reads from.
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod deadline;
 mod error;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod runtime;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 

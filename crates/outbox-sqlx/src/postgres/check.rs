@@ -15,7 +15,7 @@ use sqlx::{PgConnection, Row};
 use super::connection::ArmedConnection;
 use super::error::Context;
 use super::store::PostgresStore;
-use crate::deadline::within;
+use outbox_sql::deadline::within;
 
 /// How long a check may take.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -20,7 +20,7 @@ use super::connection::ArmedConnection;
 use super::error::Context;
 use super::row;
 use super::store::PostgresStore;
-use crate::deadline::within;
+use outbox_sql::deadline::within;
 
 /// A tenant held by a transaction. Its drop closes the connection, and the server rolls back.
 #[derive(Debug)]

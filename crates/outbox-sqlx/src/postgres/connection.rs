@@ -7,7 +7,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Connection, PgConnection, PgPool, Postgres};
 use tokio::runtime::Handle;
 
-use crate::deadline::runtime;
+use crate::runtime::runtime;
 
 /// How long the pool is waited for before the server itself is asked what is the matter.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -20,7 +20,7 @@ use super::PostgresTable;
 use super::connection::ArmedConnection;
 use super::error::Context;
 use super::row;
-use crate::deadline::within;
+use outbox_sql::deadline::within;
 
 /// How long `pending`, which has no request, may take.
 const PENDING_TIMEOUT: Duration = Duration::from_secs(30);

@@ -18,7 +18,7 @@ use super::error::{place_error, store_error};
 use super::place::{MemoryDatabase, Place};
 use super::store::{Shared, SqliteStore};
 use super::writable;
-use crate::deadline::within;
+use outbox_sql::deadline::within;
 
 /// How long a check may take.
 const TIMEOUT: Duration = Duration::from_secs(30);

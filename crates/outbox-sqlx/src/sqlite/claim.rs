@@ -19,7 +19,7 @@ use super::hold::Hold;
 use super::mark::Marking;
 use super::row;
 use super::store::Shared;
-use crate::deadline::within;
+use outbox_sql::deadline::within;
 
 const CLAIM: StoreOperation = StoreOperation::Claim;
 const SETTLE: StoreOperation = StoreOperation::Settle;

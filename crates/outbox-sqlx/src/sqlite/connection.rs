@@ -5,7 +5,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{Sqlite, SqlitePool};
 use tokio::runtime::Handle;
 
-use crate::deadline::runtime;
+use crate::runtime::runtime;
 
 /// A pooled connection that finds its way back from any thread, whenever it is dropped.
 ///

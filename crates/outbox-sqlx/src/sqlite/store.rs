@@ -21,7 +21,7 @@ use super::connection::Lent;
 use super::error::store_error;
 use super::place::{NoPlace, Place};
 use super::row;
-use crate::deadline::within;
+use outbox_sql::deadline::within;
 
 /// How long `pending`, which has no request, may take.
 const PENDING_TIMEOUT: Duration = Duration::from_secs(30);

@@ -6,11 +6,6 @@ use std::time::Duration;
 use outbox_core::{StoreError, StoreOperation};
 use tokio::runtime::Handle;
 
-/// The runtime that the caller is on. Looked for beforehand: sqlx panics where there is none.
-pub(crate) fn runtime() -> sqlx::Result<Handle> {
-    Handle::try_current().map_err(|error| sqlx::Error::Configuration(Box::new(error)))
-}
-
 /// Runs an operation under its request's deadline.
 ///
 /// # Errors
@@ -19,7 +14,7 @@ pub(crate) fn runtime() -> sqlx::Result<Handle> {
 ///
 /// # Cancellation
 /// Past the deadline the operation's future is dropped; what that does is the operation's to say.
-pub(crate) async fn within<T>(
+pub async fn within<T>(
     timeout: Duration,
     operation: StoreOperation,
     future: impl Future<Output = Result<T, StoreError>>,
