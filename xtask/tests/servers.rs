@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use xtask::servers::{Folder, PgBouncer, PoolMode, Postgres, Proxy};
+use xtask::servers::{Folder, MariaDb, PgBouncer, PoolMode, Postgres, Proxy};
 
 fn wait_until(what: &str, done: impl Fn() -> bool) {
     let begin = Instant::now();
@@ -80,6 +80,70 @@ fn postgres_behind_pgbouncer_answers() {
     assert_eq!(String::from_utf8_lossy(&answer.stdout).trim(), "2", "{answer:?}");
 }
 
+/// A MariaDB server answers, keeps what is committed over a restart and a crash, loses what is not, takes
+/// settings, and is gone with its folder once dropped.
+#[test]
+fn mariadb_restarts_crashes_and_leaves_nothing() {
+    let mut server = MariaDb::start(&[("innodb_lock_wait_timeout", "7")]).unwrap();
+    assert_eq!(server.execute("mysql", "SELECT @@innodb_lock_wait_timeout").unwrap(), "7");
+    server.create_database("a`b").unwrap();
+    server.execute("a`b", "CREATE TABLE t (x int, y text); INSERT INTO t VALUES (1, 'é')").unwrap();
+    server.restart().unwrap();
+    assert_eq!(server.execute("a`b", "SELECT x, y FROM t").unwrap(), "1\té");
+    server.execute("a`b", "INSERT INTO t VALUES (2, NULL); BEGIN; INSERT INTO t VALUES (3, NULL)").unwrap();
+    server.crash().unwrap();
+    assert!(server.execute("mysql", "SELECT 1").is_err());
+    assert!(server.crash().is_err(), "it does not run");
+    server.start_again().unwrap();
+    assert_eq!(server.execute("a`b", "SELECT group_concat(x ORDER BY x) FROM t").unwrap(), "1,2");
+    let (socket, address) = (server.socket(), server.address());
+    assert!(socket.exists());
+    drop(server);
+    assert!(TcpStream::connect(address).is_err());
+    assert!(!socket.parent().unwrap().exists());
+}
+
+/// Two MariaDB servers run side by side, and what one has the other has not.
+#[test]
+fn mariadb_servers_are_apart() {
+    let servers = [(); 2].map(|()| MariaDb::start(&[]).unwrap());
+    servers[0].create_database("mine").unwrap();
+    assert!(servers[1].execute("mine", "SELECT 1").unwrap_err().to_string().contains("Unknown database"));
+    // Nobody but `root` is there to connect as, and both write to their disks' caches only.
+    for server in &servers {
+        let strangers = "SELECT count(*) FROM global_priv WHERE user NOT IN ('root', 'mariadb.sys')";
+        assert_eq!(server.execute("mysql", strangers).unwrap(), "0");
+        assert_eq!(server.execute("mysql", "SELECT @@innodb_flush_method").unwrap(), "nosync");
+    }
+}
+
+/// A MariaDB server that cannot start says why, at once, with its own words.
+#[test]
+fn mariadb_that_cannot_start_shows_its_log() {
+    let error = MariaDb::start(&[("no_such_setting", "1")]).unwrap_err();
+    assert!(format!("{error:#}").contains("no_such_setting"), "{error:#}");
+}
+
+/// Paused, a session gets no answer; resumed, it gets the one it waits for. A server that is dropped while it is
+/// paused is gone as well.
+#[test]
+fn mariadb_pauses_with_its_sessions() {
+    let server = MariaDb::start(&[]).unwrap();
+    server.pause().unwrap();
+    std::thread::scope(|scope| {
+        let question = scope.spawn(|| server.execute("mysql", "SELECT 42"));
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!question.is_finished());
+        server.resume().unwrap();
+        assert_eq!(question.join().unwrap().unwrap(), "42");
+    });
+    server.pause().unwrap();
+    let (socket, address) = (server.socket(), server.address());
+    drop(server);
+    assert!(TcpStream::connect(address).is_err());
+    assert!(!socket.exists());
+}
+
 /// Answers each connection with what it is sent.
 fn echo() -> std::net::SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -128,15 +192,18 @@ fn proxy_freezes_thaws_and_cuts() {
     wait_until("no connection is left", || proxy.connections() == 0);
 }
 
-/// What the child of the next test does: starts a server, says where, and waits to be killed.
+/// What the child of the next test does: starts servers, says where, and waits to be killed.
 fn be_killed() {
-    let server = Postgres::start(&[]).unwrap();
+    let postgres = Postgres::start(&[]).unwrap();
+    let mariadb = MariaDb::start(&[]).unwrap();
     let folder = Folder::new("killed").unwrap();
-    println!("\n{}\n{}", server.socket_folder().display(), folder.path().display());
+    println!("\n{}", postgres.socket_folder().join("data/postmaster.pid").display());
+    println!("{}", mariadb.socket().with_file_name("mariadbd.pid").display());
+    println!("{}", folder.path().join("no.pid").display());
     std::thread::sleep(Duration::from_mins(1));
 }
 
-/// A process that dies by SIGKILL leaves neither its server nor a folder.
+/// A process that dies by SIGKILL leaves neither its servers nor a folder.
 #[test]
 fn nothing_is_left_after_sigkill() {
     const CHILD: &str = "XTASK_TEST_IS_CHILD";
@@ -150,18 +217,21 @@ fn nothing_is_left_after_sigkill() {
         .spawn()
         .unwrap();
     let output = std::io::BufReader::new(child.stdout.take().unwrap());
-    let folders: Vec<PathBuf> = std::io::BufRead::lines(output)
+    let files: Vec<PathBuf> = std::io::BufRead::lines(output)
         .map_while(Result::ok)
         .filter(|line| Path::new(line).is_absolute())
         .map(PathBuf::from)
-        .take(2)
+        .take(3)
         .collect();
-    assert!(folders.len() == 2 && folders.iter().all(|folder| folder.exists()), "{folders:?}");
-    let pid = std::fs::read_to_string(folders[0].join("data/postmaster.pid")).unwrap();
-    let process = Path::new("/proc").join(pid.lines().next().unwrap());
-    assert!(process.exists());
+    assert_eq!(files.len(), 3, "{files:?}");
+    let processes = [&files[0], &files[1]].map(|file| {
+        let pid = std::fs::read_to_string(file).unwrap();
+        Path::new("/proc").join(pid.lines().next().unwrap())
+    });
+    assert!(processes.iter().all(|process| process.exists()), "{processes:?}");
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until("the server is gone", || !process.exists());
-    wait_until("the folders are gone", || folders.iter().all(|folder| !folder.exists()));
+    wait_until("the servers are gone", || processes.iter().all(|process| !process.exists()));
+    let is_gone = |file: &PathBuf| !file.parent().is_some_and(Path::exists);
+    wait_until("the folders are gone", || files.iter().all(is_gone));
 }

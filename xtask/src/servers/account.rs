@@ -1,4 +1,4 @@
-//! Who a server runs as: PostgreSQL and `PgBouncer` refuse to be root.
+//! Who a server runs as: PostgreSQL, `PgBouncer` and MariaDB refuse to be root.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;

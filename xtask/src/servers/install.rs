@@ -13,6 +13,8 @@ pub enum Program {
     Postgres,
     /// The pooler.
     PgBouncer,
+    /// MariaDB's server programs, with the client `mariadb`.
+    MariaDb,
 }
 
 impl Program {
@@ -49,6 +51,9 @@ impl Program {
                 apt_get(&["install", "postgresql"])?;
             }
             Self::PgBouncer => apt_get(&["install", "pgbouncer"])?,
+            // The programs without the service and its data; before Debian 12 they had other names.
+            Self::MariaDb => apt_get(&["install", "mariadb-server-core", "mariadb-client-core"])
+                .or_else(|_| apt_get(&["install", "mariadb-server"]))?,
         }
         ensure!(self.find().is_some(), "apt-get installed {self:?}, but its programs cannot be found");
         Ok(())
@@ -58,8 +63,10 @@ impl Program {
         match (self, cfg!(target_os = "macos")) {
             (Self::Postgres, true) => "brew install postgresql@17",
             (Self::PgBouncer, true) => "brew install pgbouncer",
+            (Self::MariaDb, true) => "brew install mariadb",
             (Self::Postgres, false) => "sudo apt-get install postgresql",
             (Self::PgBouncer, false) => "sudo apt-get install pgbouncer",
+            (Self::MariaDb, false) => "sudo apt-get install mariadb-server-core mariadb-client-core",
         }
     }
 
@@ -69,6 +76,8 @@ impl Program {
             Self::PgBouncer => {
                 on_path("pgbouncer").or_else(|| in_folder(Path::new("/usr/sbin"), "pgbouncer"))
             }
+            Self::MariaDb => on_path("mariadb-install-db")
+                .filter(|folder| mariadbd(folder).is_some() && in_folder(folder, "mariadb").is_some()),
         }
     }
 }
@@ -82,6 +91,12 @@ fn newest_postgres() -> Option<PathBuf> {
         Some((version, in_folder(&entry.path().join("bin"), "initdb")?))
     });
     found.max().map(|(_, folder)| folder)
+}
+
+/// MariaDB's server, which is often kept apart from what users call.
+pub(super) fn mariadbd(programs: &Path) -> Option<PathBuf> {
+    let places = ["", "../sbin", "../libexec"].map(|place| programs.join(place).join("mariadbd"));
+    places.into_iter().find(|program| program.is_file())
 }
 
 fn on_path(program: &str) -> Option<PathBuf> {

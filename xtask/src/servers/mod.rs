@@ -3,6 +3,7 @@
 //!
 //! - [`Postgres`]: a PostgreSQL server, its restart, crash, pause, and a hot standby of it.
 //! - [`PgBouncer`]: a pooler in front of it.
+//! - [`MariaDb`]: a MariaDB server, its restart, crash and pause.
 //! - [`Proxy`]: a TCP hop that can freeze (a half-open connection) or be cut.
 //!
 //! Nothing is left behind, whatever happens to the process that started a server: each server is the child of
@@ -17,6 +18,8 @@ mod cluster;
 mod control;
 mod folder;
 pub mod install;
+mod local;
+mod mariadb;
 mod pgbouncer;
 mod port;
 mod postgres;
@@ -25,9 +28,10 @@ mod standby;
 pub mod watchdog;
 
 pub use self::folder::Folder;
+pub use self::mariadb::MariaDb;
 pub use self::pgbouncer::{PgBouncer, PoolMode};
 pub use self::postgres::Postgres;
 pub use self::proxy::Proxy;
 
-/// The superuser of every private server. It has no password.
+/// The superuser of every private PostgreSQL server. It has no password.
 pub const SUPERUSER: &str = "postgres";

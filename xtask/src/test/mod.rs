@@ -2,26 +2,27 @@
 
 mod binaries;
 mod report;
+mod shared;
 mod tally;
 
 use std::process::Command;
 
 use anyhow::Result;
 use xtask::servers::install::Program;
-use xtask::servers::{Folder, Postgres};
+use xtask::servers::{Folder, MariaDb, Postgres};
 
 use self::binaries::Binaries;
 use self::report::Report;
+use self::shared::Shared;
 use self::tally::Tally;
 use crate::{interrupt, process};
 
-/// The server that tests make their databases on.
-const POSTGRES_URL: &str = "OUTBOX_TEST_POSTGRES_URL";
 /// The file in which tests write what they could not check.
 const REPORT: &str = "OUTBOX_TEST_REPORT";
 
 /// Runs every test, with a private PostgreSQL server (or the one that `OUTBOX_TEST_POSTGRES_URL` names, as
-/// its superuser). The last line counts what ran on which database, and what could not be checked.
+/// its superuser) and a private MariaDB server (or the MariaDB or MySQL that `OUTBOX_TEST_MYSQL_URL` names, as
+/// its `root`). The last line counts what ran on which database, and what could not be checked.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
     /// Passed on to `cargo test`: `-p outbox-sqlx`, a test's name, `-- --nocapture`.
@@ -35,6 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     // Some tests start servers of their own, whatever server the others use.
     Program::Postgres.ensure()?;
     Program::PgBouncer.ensure()?;
+    Program::MariaDb.ensure()?;
     let folder = Folder::new("test")?;
     let file = folder.path().join("report");
     std::fs::write(&file, "")?;
@@ -51,24 +53,16 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 
     let mut command = test_command(options);
     command.arg("--no-fail-fast").args(&options.cargo).env(REPORT, &file);
-    let given = std::env::var(POSTGRES_URL).ok().filter(|url| !url.is_empty());
-    let postgres = if given.is_none() { Some(Postgres::start(&[("max_connections", "500")])?) } else { None };
-    match &postgres {
-        Some(server) => {
-            eprintln!("xtask: a private PostgreSQL server listens on {}", server.address());
-            command.env(POSTGRES_URL, server.url("postgres"));
-        }
-        None => eprintln!("xtask: using the PostgreSQL server of {POSTGRES_URL}"),
-    }
+    let postgres = Shared::<Postgres>::for_tests(&mut command)?;
+    let mariadb = Shared::<MariaDb>::for_tests(&mut command)?;
 
     let mut tally = Tally::of(binaries);
     let status = process::run_seen(&mut command, |line| tally.see(line))?;
-    if !status.success()
-        && let Some(server) = &postgres
-    {
-        eprintln!("xtask: the end of the PostgreSQL server's log:\n{}", server.log_tail());
+    if !status.success() {
+        postgres.show_log();
+        mariadb.show_log();
     }
-    drop(postgres);
+    drop((postgres, mariadb));
 
     let report = Report::read(&std::fs::read_to_string(&file)?);
     for line in report.unchecked() {

@@ -8,17 +8,20 @@ use super::binaries::Binaries;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Database {
     Postgres,
+    MySql,
     Sqlite,
     Memory,
     None,
 }
 
-const DATABASES: [Database; 4] = [Database::Postgres, Database::Sqlite, Database::Memory, Database::None];
+const DATABASES: [Database; 5] =
+    [Database::Postgres, Database::MySql, Database::Sqlite, Database::Memory, Database::None];
 
 impl fmt::Display for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Postgres => "PostgreSQL",
+            Self::MySql => "MariaDB or MySQL",
             Self::Sqlite => "SQLite",
             Self::Memory => "memory",
             Self::None => "no database",
@@ -35,6 +38,8 @@ impl Database {
         };
         if has(&["postgres", "postgresql", "pgbouncer"]) {
             Some(Self::Postgres)
+        } else if has(&["mariadb", "mysql"]) {
+            Some(Self::MySql)
         } else if has(&["sqlite"]) {
             Some(Self::Sqlite)
         } else if has(&["memory"]) {
@@ -146,12 +151,15 @@ mod tests {
             test memory::claim_is_exclusive ... ok\n\
             test postgres_too ... \u{1b}[31mFAILED\u{1b}[0m\n\
             test slow ... ignored, takes an hour\n\
+            \x20    Running tests/mysql_conformance.rs (deps/mysql_conformance-12ab)\n\
+            test claim_is_exclusive ... ok\n\
             \x20  Doc-tests outbox_memory\n\
             test crates/outbox-memory/src/lib.rs - (line 3) ... ok\n\
             test crates/outbox-memory/src/lib.rs - (line 9) - compile ... ok\n";
         assert_eq!(
             tally(output),
-            "6 tests ran: 1 on PostgreSQL, 2 on SQLite, 2 on memory, 1 on no database; 1 failed, 1 ignored"
+            "7 tests ran: 1 on PostgreSQL, 1 on MariaDB or MySQL, 2 on SQLite, 2 on memory, 1 on no database; \
+             1 failed, 1 ignored"
         );
     }
 
@@ -161,6 +169,6 @@ mod tests {
         let mut tally = Tally::default();
         tally.see("test sqlite::a ... ok");
         tally.see("test memory::a ... ok");
-        assert_eq!(tally.databases_without_a_test(), [Database::Postgres]);
+        assert_eq!(tally.databases_without_a_test(), [Database::Postgres, Database::MySql]);
     }
 }
