@@ -1,4 +1,5 @@
-//! Who watches the relay: one observation for each probe, claim, publish and settle, and notices between them.
+//! Who watches the relay: one observation for each probe, claim, publish, verification and settlement, and
+//! notices between them.
 
 use std::fmt;
 use std::time::Duration;
@@ -46,17 +47,20 @@ pub enum OperationKind {
     Claim,
     /// Handing one message to the publisher.
     Publish,
+    /// Asking, between two messages, whether the claim still lives.
+    Verify,
     /// Marking what was published and giving the tenant back.
     Settle,
 }
 
 impl OperationKind {
-    /// Its name: `probe`, `claim`, `publish` or `settle`.
+    /// Its name: `probe`, `claim`, `publish`, `verify` or `settle`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Probe => "probe",
             Self::Claim => "claim",
             Self::Publish => "publish",
+            Self::Verify => "verify",
             Self::Settle => "settle",
         }
     }
@@ -100,7 +104,7 @@ pub struct Details<'a> {
     pub message: Option<&'a OutboxMessage>,
     /// Which attempt at it; for a publish only.
     pub attempt: Option<u32>,
-    /// How many messages: a claim's limit, a settlement's size.
+    /// How many messages: a claim's limit, those that were accepted before a verification, a settlement's size.
     pub messages: Option<usize>,
 }
 
@@ -111,6 +115,10 @@ impl<'a> Operation<'a> {
 
     pub(crate) fn claim(source: &'a str, tenant: &'a TenantId, limit: usize) -> Self {
         Self::batch(OperationKind::Claim, source, tenant, limit)
+    }
+
+    pub(crate) fn verify(source: &'a str, tenant: &'a TenantId, accepted: usize) -> Self {
+        Self::batch(OperationKind::Verify, source, tenant, accepted)
     }
 
     pub(crate) fn settle(source: &'a str, tenant: &'a TenantId, published: usize) -> Self {
@@ -156,13 +164,15 @@ pub enum Outcome<'a> {
         /// What the publisher said, or the relay in its place.
         error: &'a PublishError,
     },
+    /// A verification: the claim lives.
+    Verified,
     /// A settle: so many are marked.
     #[non_exhaustive]
     Settled {
         /// How many messages were marked.
         messages: usize,
     },
-    /// A probe, claim or settle: the store failed.
+    /// A probe, claim, verify or settle: the store failed. After a failed verification the claim counts as lost.
     Failed(&'a StoreError),
     /// The operation's future was dropped before it ended: nobody knows.
     Abandoned,

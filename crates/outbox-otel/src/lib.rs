@@ -12,6 +12,8 @@
 //! Every name is in [`names`].
 
 #[cfg(any(feature = "tracing", feature = "metrics", feature = "trace"))]
+mod broker;
+#[cfg(any(feature = "tracing", feature = "metrics", feature = "trace"))]
 mod error_type;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -25,6 +27,8 @@ mod trace;
 #[cfg(feature = "tracing")]
 mod tracing;
 
+#[cfg(any(feature = "tracing", feature = "metrics", feature = "trace"))]
+pub use crate::broker::Broker;
 #[cfg(feature = "metrics")]
 pub use crate::metrics::{MetricsObserver, TenantLabel, TenantMap};
 #[cfg(feature = "trace")]

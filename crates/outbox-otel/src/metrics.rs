@@ -5,7 +5,6 @@ mod instruments;
 mod observation;
 mod tenant;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use opentelemetry::global;
 use opentelemetry::metrics::Meter;
 use outbox_core::{Clock, Notice, Observation, Observer, Operation, OperationKind, SystemClock, TenantId};
 
-use crate::names;
+use crate::{Broker, names};
 use gauges::Gauges;
 use instruments::Instruments;
 use observation::{PublishMeasure, StoreMeasure};
@@ -32,7 +31,7 @@ pub struct MetricsObserver {
     instruments: Arc<Instruments>,
     gauges: Arc<Gauges>,
     tenants: TenantLabel,
-    system: Cow<'static, str>,
+    broker: Broker,
     clock: Arc<dyn Clock>,
 }
 
@@ -43,7 +42,7 @@ impl MetricsObserver {
             instruments: Arc::new(Instruments::new(meter)),
             gauges: Gauges::register(meter),
             tenants: TenantLabel::default(),
-            system: names::OUTBOX.into(),
+            broker: Broker::untold(),
             clock: Arc::new(SystemClock::new()),
         }
     }
@@ -61,9 +60,9 @@ impl MetricsObserver {
         self
     }
 
-    /// Names the messaging system that the publisher sends to: `kafka`. Default `outbox`.
-    pub fn with_system(mut self, system: impl Into<Cow<'static, str>>) -> Self {
-        self.system = system.into();
+    /// Says where the publisher sends to. Default: the system `outbox`, and no destination.
+    pub fn with_broker(mut self, broker: Broker) -> Self {
+        self.broker = broker;
         self
     }
 
@@ -76,7 +75,7 @@ impl MetricsObserver {
 
     /// What every metric of an operation carries.
     fn attributes(&self, operation: &Operation<'_>) -> Vec<KeyValue> {
-        let mut attributes = Vec::with_capacity(7);
+        let mut attributes = Vec::with_capacity(8);
         attributes.push(KeyValue::new(names::SOURCE, operation.source.to_owned()));
         attributes.extend(operation.labels.tenant.and_then(|tenant| self.tenants.attribute(tenant)));
         attributes
@@ -86,8 +85,10 @@ impl MetricsObserver {
         let mut attributes = self.attributes(operation);
         attributes.push(KeyValue::new(names::OPERATION_NAME, names::PUBLISH));
         attributes.push(KeyValue::new(names::OPERATION_TYPE, names::SEND));
-        attributes.push(KeyValue::new(names::SYSTEM, self.system.clone()));
+        attributes.push(KeyValue::new(names::SYSTEM, self.broker.system()));
         if let Some(kind) = operation.labels.message_kind {
+            let destination = self.broker.destination(kind);
+            attributes.extend(destination.map(|name| KeyValue::new(names::DESTINATION, name)));
             attributes.push(KeyValue::new(names::MESSAGE_KIND, kind.to_owned()));
         }
         attributes
@@ -116,6 +117,7 @@ impl Observer for MetricsObserver {
         }
         Some(Box::new(StoreMeasure {
             kind: operation.kind,
+            messages: operation.details.messages.unwrap_or(0),
             started: clock.monotonic(),
             attributes: self.attributes(operation),
             tenants: self.tenants.clone(),
@@ -142,7 +144,7 @@ impl fmt::Debug for MetricsObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MetricsObserver")
             .field("tenants", &self.tenants)
-            .field("system", &self.system)
+            .field("broker", &self.broker)
             .finish_non_exhaustive()
     }
 }

@@ -21,12 +21,18 @@ pub const CLAIM_DURATION: &str = "outbox.claim.duration";
 pub const CLAIMED_MESSAGES: &str = "outbox.claimed.messages";
 /// How many claims found the tenant held by another.
 pub const CLAIMS_HELD: &str = "outbox.claims.held";
+/// How many claims were lost before they were settled.
+pub const CLAIMS_LOST: &str = "outbox.claims.lost";
 /// How many messages a claim handed over.
 pub const BATCH_SIZE: &str = "outbox.batch.size";
+/// How long a verification took.
+pub const VERIFY_DURATION: &str = "outbox.verify.duration";
 /// How long a settlement took.
 pub const SETTLE_DURATION: &str = "outbox.settle.duration";
 /// How many messages were marked.
 pub const SETTLED_MESSAGES: &str = "outbox.settled.messages";
+/// How many messages were accepted and not marked.
+pub const UNSETTLED_MESSAGES: &str = "outbox.unsettled.messages";
 /// How long a probe took.
 pub const PROBE_DURATION: &str = "outbox.probe.duration";
 /// How long ago the last probe succeeded.
@@ -46,6 +52,8 @@ pub const OPERATION_NAME: &str = "messaging.operation.name";
 pub const OPERATION_TYPE: &str = "messaging.operation.type";
 /// Attribute: the messaging system; `outbox` unless the observer is told another.
 pub const SYSTEM: &str = "messaging.system";
+/// Attribute: the topic, the queue or the exchange, if the observer is told.
+pub const DESTINATION: &str = "messaging.destination.name";
 /// Attribute: what it failed of, from [`ERROR_TYPES`].
 pub const ERROR_TYPE: &str = "error.type";
 /// Attribute: the store's source.
@@ -66,7 +74,7 @@ pub const ATTEMPT: &str = "outbox.attempt";
 
 /// The attributes that a metric may carry: those with few values.
 pub const METRIC_ATTRIBUTES: &[&str] =
-    &[OPERATION_NAME, OPERATION_TYPE, SYSTEM, ERROR_TYPE, SOURCE, TENANT, MESSAGE_KIND];
+    &[OPERATION_NAME, OPERATION_TYPE, SYSTEM, DESTINATION, ERROR_TYPE, SOURCE, TENANT, MESSAGE_KIND];
 /// The attributes that only a span may carry: as many values as there are messages.
 pub const SPAN_ONLY_ATTRIBUTES: &[&str] = &[MESSAGE_ID, BODY_SIZE, MESSAGE_SUBJECT, ATTEMPT];
 
@@ -131,8 +139,9 @@ pub struct Metric {
     pub attributes: &'static [&'static str],
 }
 
-const PUBLISHES: &[&str] = &[OPERATION_NAME, OPERATION_TYPE, SYSTEM, TENANT, MESSAGE_KIND, ERROR_TYPE];
-const BEGUN: &[&str] = &[OPERATION_NAME, OPERATION_TYPE, SYSTEM, TENANT, MESSAGE_KIND];
+const PUBLISHES: &[&str] =
+    &[OPERATION_NAME, OPERATION_TYPE, SYSTEM, DESTINATION, TENANT, MESSAGE_KIND, ERROR_TYPE];
+const BEGUN: &[&str] = &[OPERATION_NAME, OPERATION_TYPE, SYSTEM, DESTINATION, TENANT, MESSAGE_KIND];
 const CLAIMS: &[&str] = &[TENANT, ERROR_TYPE];
 const TENANTS: &[&str] = &[TENANT];
 
@@ -159,9 +168,12 @@ pub const METRICS: &[Metric] = {
         metric(CLAIM_DURATION, Histogram, "s", CLAIMS, "from asking for a tenant to having it, or to hearing that another has"),
         metric(CLAIMED_MESSAGES, Counter, "{message}", TENANTS, "messages that claims handed over"),
         metric(CLAIMS_HELD, Counter, "{claim}", TENANTS, "claims that found the tenant held by another"),
+        metric(CLAIMS_LOST, Counter, "{claim}", CLAIMS, "claims whose verification or settlement failed: they are lost, or taken for it"),
         metric(BATCH_SIZE, Histogram, "{message}", TENANTS, "messages that one claim handed over"),
+        metric(VERIFY_DURATION, Histogram, "s", CLAIMS, "asking, between two messages, whether the claim still lives"),
         metric(SETTLE_DURATION, Histogram, "s", CLAIMS, "marking what was accepted and giving the tenant back"),
         metric(SETTLED_MESSAGES, Counter, "{message}", TENANTS, "messages that were marked as published"),
+        metric(UNSETTLED_MESSAGES, Counter, "{message}", TENANTS, "messages that were accepted and not marked, since their claim was lost: they are published again"),
         metric(PROBE_DURATION, Histogram, "s", &[ERROR_TYPE], "looking for each tenant's oldest message"),
         metric(PROBE_AGE, Gauge, "s", &[], "time since a probe last succeeded, or since the relay started"),
         metric(PENDING_AGE, Gauge, "s", TENANTS, "age of the oldest pending message at the last probe; 0 is caught up"),
@@ -171,7 +183,8 @@ pub const METRICS: &[Metric] = {
     ]
 };
 
-/// What a span of a publish is called: the operation and the message's kind, never the subject.
-pub fn span_name(kind: &str) -> String {
-    format!("{PUBLISH} {kind}")
+/// What a span of a publish is called: the operation and the destination, as the conventions say, or the
+/// message's kind if no destination is known. Never the subject: names have few values.
+pub fn span_name(destination_or_kind: &str) -> String {
+    format!("{PUBLISH} {destination_or_kind}")
 }

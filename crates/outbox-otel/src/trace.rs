@@ -1,6 +1,5 @@
 //! OpenTelemetry spans: one for each publish, in the trace of the writer.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use opentelemetry::global::{self, BoxedTracer};
@@ -9,7 +8,7 @@ use opentelemetry::{Context, KeyValue};
 use outbox_core::{Headers, Notice, Observation, Observer, Operation, OperationKind, OutboxMessage, Outcome};
 
 use crate::error_type::error_type;
-use crate::{names, propagation, spanned};
+use crate::{Broker, names, propagation, spanned};
 
 /// How a publish joins the trace that its message carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -29,13 +28,14 @@ pub enum TraceMode {
 /// Spans each publish; claims, probes and settlements are not spanned, since a span per tenant and poll would
 /// bury the publishes.
 ///
-/// A span is named `publish` and the message's kind, is of kind PRODUCER, and is entered around every poll of
+/// A span is named `publish` and the destination (the message's kind, if no [`Broker`] says where that goes),
+/// is of kind PRODUCER, and is entered around every poll of
 /// the publisher, so that what the publisher spans is below it. A refusal, a panic and a deadline are errors
 /// of it. A message whose headers carry no context, or a garbled one, begins a trace.
 pub struct TraceObserver<T> {
     tracer: T,
     mode: TraceMode,
-    system: Cow<'static, str>,
+    broker: Broker,
 }
 
 impl<T> TraceObserver<T>
@@ -45,7 +45,7 @@ where
 {
     /// An observer with this tracer, in the mode [`TraceMode::Child`].
     pub fn new(tracer: T) -> Self {
-        Self { tracer, mode: TraceMode::default(), system: names::OUTBOX.into() }
+        Self { tracer, mode: TraceMode::default(), broker: Broker::untold() }
     }
 
     /// Sets how a publish joins the trace that its message carries.
@@ -54,9 +54,9 @@ where
         self
     }
 
-    /// Names the messaging system that the publisher sends to: `kafka`. Default `outbox`.
-    pub fn with_system(mut self, system: impl Into<Cow<'static, str>>) -> Self {
-        self.system = system.into();
+    /// Says where the publisher sends to. Default: the system `outbox`, and no destination.
+    pub fn with_broker(mut self, broker: Broker) -> Self {
+        self.broker = broker;
         self
     }
 }
@@ -74,7 +74,7 @@ impl<T> fmt::Debug for TraceObserver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TraceObserver")
             .field("mode", &self.mode)
-            .field("system", &self.system)
+            .field("broker", &self.broker)
             .finish_non_exhaustive()
     }
 }
@@ -86,9 +86,12 @@ where
 {
     fn span(&self, source: &str, message: &OutboxMessage, attempt: Option<u32>) -> Context {
         let writer = propagation::extract(&message.headers);
-        let mut builder = SpanBuilder::from_name(names::span_name(&message.kind))
-            .with_kind(SpanKind::Producer)
-            .with_attributes(self.attributes(source, message, attempt));
+        let destination = self.broker.destination(&message.kind);
+        let name = names::span_name(destination.as_deref().unwrap_or(&message.kind));
+        let mut attributes = self.attributes(source, message, attempt);
+        attributes.extend(destination.map(|name| KeyValue::new(names::DESTINATION, name)));
+        let mut builder =
+            SpanBuilder::from_name(name).with_kind(SpanKind::Producer).with_attributes(attributes);
         let mut parent = Context::new();
         if let Some(writer) = writer {
             builder = builder.with_links(vec![Link::with_context(writer.clone())]);
@@ -104,7 +107,7 @@ where
         let mut attributes = vec![
             KeyValue::new(names::OPERATION_NAME, names::PUBLISH),
             KeyValue::new(names::OPERATION_TYPE, names::SEND),
-            KeyValue::new(names::SYSTEM, self.system.clone()),
+            KeyValue::new(names::SYSTEM, self.broker.system()),
             KeyValue::new(names::SOURCE, source.to_owned()),
             KeyValue::new(names::TENANT, message.tenant_id.as_str().to_owned()),
             KeyValue::new(names::MESSAGE_KIND, message.kind.clone()),

@@ -1,5 +1,6 @@
 //! Spans and events through the `tracing` crate.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use outbox_core::{
@@ -8,7 +9,7 @@ use outbox_core::{
 use tracing::{Span, debug, enabled, field, info_span, trace, warn};
 
 use crate::error_type::error_type;
-use crate::{names, spanned};
+use crate::{Broker, names, spanned};
 
 /// The target of every span and event.
 const TARGET: &str = "outbox";
@@ -22,14 +23,31 @@ const TARGET: &str = "outbox";
 ///
 /// On a relay that has a `TraceObserver` too, that one's span is the publish's only span, and this observer
 /// adds its events: a subscriber that exports to OpenTelemetry exports nothing twice.
-#[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
-pub struct TracingObserver;
+///
+/// Alone, it does not join the writer's trace, for `tracing` knows of none: its span begins a trace in a
+/// subscriber that exports, and the publisher gets the row's headers, `traceparent` and all, as they are.
+/// Whoever wants the publish in the writer's trace adds a `TraceObserver`.
+#[derive(Debug, Clone)]
+pub struct TracingObserver {
+    broker: Broker,
+}
 
 impl TracingObserver {
     /// An observer that speaks to the subscriber of the thread that it runs on.
     pub const fn new() -> Self {
-        Self
+        Self { broker: Broker::untold() }
+    }
+
+    /// Says where the publisher sends to. Default: the system `outbox`, and no destination.
+    pub fn with_broker(mut self, broker: Broker) -> Self {
+        self.broker = broker;
+        self
+    }
+}
+
+impl Default for TracingObserver {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -49,6 +67,8 @@ impl Observer for TracingObserver {
                 id: message.id,
                 attempt: operation.details.attempt.unwrap_or(1),
                 bytes: message.payload_len(),
+                system: self.broker.system(),
+                destination: self.broker.destination(&message.kind),
                 span: None,
                 started: Instant::now(),
             })),
@@ -74,6 +94,8 @@ struct Publish {
     id: MessageId,
     attempt: u32,
     bytes: usize,
+    system: Cow<'static, str>,
+    destination: Option<Cow<'static, str>>,
     span: Option<Span>,
     started: Instant,
 }
@@ -87,12 +109,14 @@ impl Publish {
             info_span!(
                 target: TARGET,
                 "publish",
-                otel.name = names::span_name(&self.kind),
+                otel.name = names::span_name(self.destination.as_deref().unwrap_or(&self.kind)),
                 otel.kind = "producer",
                 otel.status_code = field::Empty,
                 otel.status_description = field::Empty,
                 { names::OPERATION_NAME } = names::PUBLISH,
                 { names::OPERATION_TYPE } = names::SEND,
+                { names::SYSTEM } = &*self.system,
+                { names::DESTINATION } = self.destination.as_deref(),
                 { names::SOURCE } = self.source,
                 { names::TENANT } = %self.tenant,
                 { names::MESSAGE_KIND } = self.kind,
@@ -135,7 +159,7 @@ impl Observation for Publish {
     }
 }
 
-/// A probe, a claim or a settlement.
+/// A probe, a claim, a verification or a settlement.
 struct StoreCall {
     kind: OperationKind,
     source: String,
@@ -167,6 +191,7 @@ impl Observation for StoreCall {
             Outcome::Settled { messages, .. } => {
                 debug!(target: TARGET, source, tenant, messages, ?took, "settled");
             }
+            Outcome::Verified => trace!(target: TARGET, source, tenant, ?took, "the claim lives"),
             Outcome::Held => trace!(target: TARGET, source, tenant, ?took, "held elsewhere"),
             Outcome::Failed(error) => {
                 let failed = error_type(outcome);

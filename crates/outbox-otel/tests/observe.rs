@@ -47,6 +47,7 @@ impl Service {
             .max_lag(Duration::from_secs(60))
             .health_timeout(Duration::from_millis(100))
             .store_timeout(Duration::from_millis(200))
+            .max_batch_time(Duration::from_secs(60))
             .build()
             .expect("valid");
         let relay = Relay::builder(store.clone(), publisher.clone(), config)
@@ -106,7 +107,9 @@ async fn health_is_red_when_no_relay_works() {
     let _running = service.relay.start().expect("there is a runtime");
     drop(entered);
     assert_eq!(service.becomes(200, "healthy").await, "healthy\nacme: caught up\n");
-    elsewhere.shutdown_background();
+    let ended = tokio::task::spawn_blocking(move || elsewhere.shutdown_timeout(Duration::from_secs(20)));
+    ended.await.expect("it ends");
+    assert_eq!(service.get("/healthz").await.0, 503, "the first question after its death");
     service.becomes(503, "the relay is dead").await;
     let running = service.relay.start().expect("there is a runtime");
     service.becomes(200, "healthy").await;
@@ -129,7 +132,8 @@ async fn health_is_red_while_the_database_is_silent() {
     service.becomes(200, "healthy").await;
 }
 
-/// Each tenant's line says what it does: it backs off (after which refusal), another holds it, it is behind.
+/// Each tenant's line says what it does: it is being published, it backs off (after which refusal), another
+/// holds it, it is behind, it caught up.
 #[tokio::test]
 async fn health_tells_what_each_tenant_does() {
     let service = Service::start().await;
@@ -144,6 +148,10 @@ async fn health_tells_what_each_tenant_does() {
     service.becomes(200, &text).await;
     service.publisher.heal();
     service.becomes(200, "acme: caught up\n").await;
+    service.publisher.fail_times(1, When::Every, PublishFault::Slow(Duration::from_millis(500)));
+    service.table.append(message());
+    service.becomes(200, "acme: busy\n").await;
+    service.becomes(200, "acme: caught up\n").await;
     service.publisher.fail(When::Every, PublishFault::Refuse(RefusalClass::Rejected));
     let now = outbox_core::Clock::now(&SystemClock::new()).as_micros();
     let long_ago = outbox_core::Timestamp::from_micros(now - 61_000_000);
@@ -157,9 +165,12 @@ async fn health_tells_what_each_tenant_does() {
 async fn dashboard_and_alerts_ask_for_metrics_that_exist() {
     let service = Service::start().await;
     service.publisher.fail(When::Nth(1), PublishFault::Refuse(RefusalClass::Refused));
+    // Long enough for a verification before the next one.
+    service.publisher.fail(When::Nth(2), PublishFault::Slow(Duration::from_millis(1_050)));
+    service.store.fail_nth(2, StoreOperation::Settle, StoreFault::Fail);
     let request = ClaimRequest::new(acme(), NonZeroU32::MIN);
     let claim = service.table.claim(&request).await.expect("a claim");
-    service.table.append(message());
+    service.table.append_all([message(), message()]);
     let _running = service.relay.start().expect("there is a runtime");
     service.becomes(200, "held elsewhere").await;
     drop(claim);

@@ -136,7 +136,7 @@ async fn publish_all(
             return Ok((index, claim, SweepEnd::OutOfTime));
         }
         if now.saturating_sub(verified) >= VERIFY_INTERVAL {
-            claim = verify(shared, claim).await?;
+            claim = verify(shared, &turn.tenant, claim, index).await?;
             verified = shared.clock.monotonic();
         }
         let tried = turn.attempt(message);
@@ -156,12 +156,24 @@ async fn publish_all(
     Ok((messages.len(), claim, SweepEnd::Clean { full, took }))
 }
 
-async fn verify(shared: &Arc<Shared>, mut claim: Box<dyn Claim>) -> Result<Box<dyn Claim>, StoreError> {
-    call(shared, StoreOperation::Verify, shared.config.store_timeout, async move {
+/// Asks whether the claim still lives, after so many messages were accepted.
+async fn verify(
+    shared: &Arc<Shared>,
+    tenant: &TenantId,
+    mut claim: Box<dyn Claim>,
+    accepted: usize,
+) -> Result<Box<dyn Claim>, StoreError> {
+    let watch = shared.observers.start(&Operation::verify(shared.store.source(), tenant, accepted));
+    let answer = call(shared, StoreOperation::Verify, shared.config.store_timeout, async move {
         claim.verify().await?;
         Ok(claim)
     })
-    .await
+    .await;
+    watch.end(&match &answer {
+        Ok(_) => Outcome::Verified,
+        Err(error) => Outcome::Failed(error),
+    });
+    answer
 }
 
 /// Marks the accepted prefix; an empty one only gives the tenant back.

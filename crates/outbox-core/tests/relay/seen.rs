@@ -26,6 +26,7 @@ pub(crate) enum End {
     Held,
     Accepted,
     Refused(RefusalCause, String),
+    Verified,
     Settled(usize),
     Failed(String),
     Abandoned,
@@ -82,8 +83,13 @@ impl Seen {
 
     /// Checks that each operation that started has ended, once.
     pub(crate) fn assert_balanced(&self) {
-        let kinds =
-            [OperationKind::Probe, OperationKind::Claim, OperationKind::Publish, OperationKind::Settle];
+        let kinds = [
+            OperationKind::Probe,
+            OperationKind::Claim,
+            OperationKind::Publish,
+            OperationKind::Verify,
+            OperationKind::Settle,
+        ];
         for kind in kinds {
             assert_eq!(self.starts(kind), self.ends(kind).len(), "{kind}");
         }
@@ -142,6 +148,7 @@ impl Observation for Watching {
             Outcome::Held => End::Held,
             Outcome::Accepted => End::Accepted,
             Outcome::Refused { cause, error, .. } => End::Refused(*cause, error.reason().to_owned()),
+            Outcome::Verified => End::Verified,
             Outcome::Settled { messages, .. } => End::Settled(*messages),
             Outcome::Failed(error) => End::Failed(error.to_string()),
             Outcome::Abandoned => End::Abandoned,

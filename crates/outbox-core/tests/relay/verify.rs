@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use outbox_core::StoreOperation;
+use outbox_core::{OperationKind, StoreOperation};
 use outbox_testkit::{PublishFault, StoreFault, When};
 
+use crate::seen::End;
 use crate::stage::{Stage, config, tenant};
 
 fn patient() -> outbox_core::RelayConfigBuilder {
@@ -23,6 +24,8 @@ async fn a_claim_is_verified_between_messages_at_least_every_second() {
         assert_eq!(stage.store.started(StoreOperation::Claim), 1, "one batch");
         let verified = stage.store.started(StoreOperation::Verify);
         assert!((least..messages).contains(&verified), "{verified} times with {millis} ms a message");
+        let seen = stage.seen.ends(OperationKind::Verify);
+        assert_eq!(seen, vec![End::Verified; verified], "observers see each of them");
     }
 }
 
@@ -47,6 +50,8 @@ async fn a_lost_session_stops_after_the_message_in_flight_and_marks_nothing() {
     assert_eq!((stage.tried(), stage.table.kill_sessions()), (ids[..2].to_vec(), 1));
     stage.until(|| !stage.seen.back_offs("a").is_empty()).await;
     assert_eq!((stage.tried(), stage.marked("a")), (ids[..2].to_vec(), vec![]));
+    let seen = stage.seen.ends(OperationKind::Verify);
+    assert!(matches!(seen.last(), Some(End::Failed(_))), "observers see that it was lost: {seen:?}");
     stage.until(|| stage.all_marked()).await;
     assert_eq!(stage.broker.accepted(&tenant("a")), [&ids[..2], &ids].concat());
     stage.broker.assert_in_order();

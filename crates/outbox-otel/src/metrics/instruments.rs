@@ -22,9 +22,12 @@ pub(super) struct Instruments {
     pub(super) claim_duration: Histogram<f64>,
     pub(super) claimed: Counter<u64>,
     pub(super) held: Counter<u64>,
+    pub(super) lost: Counter<u64>,
     pub(super) batch_size: Histogram<u64>,
+    pub(super) verify_duration: Histogram<f64>,
     pub(super) settle_duration: Histogram<f64>,
     pub(super) settled: Counter<u64>,
+    pub(super) unsettled: Counter<u64>,
     pub(super) probe_duration: Histogram<f64>,
 }
 
@@ -54,14 +57,17 @@ impl Instruments {
             claim_duration: seconds(names::CLAIM_DURATION, &OPERATION_BUCKETS),
             claimed: counter(names::CLAIMED_MESSAGES),
             held: counter(names::CLAIMS_HELD),
+            lost: counter(names::CLAIMS_LOST),
             batch_size: meter
                 .u64_histogram(names::BATCH_SIZE)
                 .with_unit(batch_unit)
                 .with_description(batch_meaning)
                 .with_boundaries(BATCH_BUCKETS.to_vec())
                 .build(),
+            verify_duration: seconds(names::VERIFY_DURATION, &OPERATION_BUCKETS),
             settle_duration: seconds(names::SETTLE_DURATION, &OPERATION_BUCKETS),
             settled: counter(names::SETTLED_MESSAGES),
+            unsettled: counter(names::UNSETTLED_MESSAGES),
             probe_duration: seconds(names::PROBE_DURATION, &OPERATION_BUCKETS),
         }
     }

@@ -79,9 +79,11 @@ impl Drop for PublishMeasure {
     }
 }
 
-/// A probe, a claim or a settlement.
+/// A probe, a claim, a verification or a settlement.
 pub(super) struct StoreMeasure {
     pub(super) kind: OperationKind,
+    /// How many it is about: of a verification and a settlement, those that were accepted.
+    pub(super) messages: usize,
     pub(super) instruments: Arc<Instruments>,
     pub(super) gauges: Arc<Gauges>,
     pub(super) clock: Arc<dyn Clock>,
@@ -115,11 +117,19 @@ impl Observation for StoreMeasure {
             _ => {}
         }
         if let Some(failed) = error_type(outcome) {
+            let holds = matches!(self.kind, OperationKind::Verify | OperationKind::Settle);
+            if holds && self.messages > 0 {
+                instruments.unsettled.add(count(self.messages), &self.attributes);
+            }
             self.attributes.push(KeyValue::new(names::ERROR_TYPE, failed));
+            if holds {
+                instruments.lost.add(1, &self.attributes);
+            }
         }
         let duration = match self.kind {
             OperationKind::Probe => &instruments.probe_duration,
             OperationKind::Claim => &instruments.claim_duration,
+            OperationKind::Verify => &instruments.verify_duration,
             OperationKind::Settle => &instruments.settle_duration,
             _ => return,
         };

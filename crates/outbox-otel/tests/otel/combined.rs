@@ -40,7 +40,8 @@ async fn a_publish_has_one_span_whatever_the_order() {
     }
 }
 
-/// Alone, the `tracing` observer's span is exported by the subscriber as what it is: a producer's.
+/// Alone, the `tracing` observer's span is exported by the subscriber as what it is: a producer's, which
+/// begins a trace.
 #[tokio::test]
 async fn alone_the_tracing_span_is_exported() {
     let spans = Spans::new();
@@ -49,6 +50,7 @@ async fn alone_the_tracing_span_is_exported() {
     assert_eq!(publishes.len(), 4);
     assert_eq!(publishes[0].name, "publish order.placed");
     assert_eq!(publishes[0].span_kind, opentelemetry::trace::SpanKind::Producer);
+    assert_eq!(publishes[0].parent_span_id, opentelemetry::trace::SpanId::INVALID);
 }
 
 /// A `tracing` span of the publisher is below the OpenTelemetry span of the publish.

@@ -15,6 +15,7 @@ fn names_are_those_of_the_conventions() {
     assert_eq!(names::OPERATION_NAME, attribute::MESSAGING_OPERATION_NAME);
     assert_eq!(names::OPERATION_TYPE, attribute::MESSAGING_OPERATION_TYPE);
     assert_eq!(names::SYSTEM, attribute::MESSAGING_SYSTEM);
+    assert_eq!(names::DESTINATION, attribute::MESSAGING_DESTINATION_NAME);
     assert_eq!(names::ERROR_TYPE, attribute::ERROR_TYPE);
     assert_eq!(names::MESSAGE_ID, attribute::MESSAGING_MESSAGE_ID);
     assert_eq!(names::BODY_SIZE, attribute::MESSAGING_MESSAGE_BODY_SIZE);
@@ -24,6 +25,7 @@ fn names_are_those_of_the_conventions() {
         names::OPERATION_NAME,
         names::OPERATION_TYPE,
         names::SYSTEM,
+        names::DESTINATION,
         names::ERROR_TYPE,
         names::MESSAGE_ID,
         names::BODY_SIZE,

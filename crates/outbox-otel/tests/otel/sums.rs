@@ -8,7 +8,7 @@ use outbox_memory::MemoryStore;
 use outbox_otel::{MetricsObserver, names};
 use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
 
-use crate::support::{Meters, Outbox, Point, tenant};
+use crate::support::{Meters, Outbox, Point, tenant, whole};
 
 /// Accepts, and ends every database session while it does so for one message, once.
 struct LosesSession {
@@ -101,17 +101,12 @@ async fn attempts_are_published_refused_or_lost() {
     let again: usize = recorder.duplicates().values().map(|times| times - 1).sum();
     assert!(again > 0, "the lost session published something again");
     assert_eq!(sent(None), marked + again as u64 - 2, "accepted = marked + published again");
+    assert_eq!(sent(None), marked + sum(names::UNSETTLED_MESSAGES, None), "accepted = marked + unmarked");
     assert_eq!(sum(names::DELIVERY_DELAY, None), sent(None));
     assert_eq!(sum(names::OPERATION_DURATION, None), sent(None));
     assert_eq!(sum(names::PUBLISH_ACTIVE, None), 0);
     assert!(sum(names::CLAIMED_MESSAGES, None) >= attempts, "nothing is published unclaimed");
     assert_eq!(outbox.store.unpublished().len(), 1, "what was dropped is pending");
-}
-
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn whole(value: f64) -> u64 {
-    assert!(value >= 0.0 && value.fract() == 0.0, "{value}");
-    value as u64
 }
 
 fn assert_none_negative(points: &[Point]) {

@@ -10,7 +10,6 @@ mod recording;
 mod spans;
 
 use std::sync::Arc;
-#[cfg(any(feature = "metrics", feature = "trace"))]
 use std::time::Duration;
 
 use outbox_core::{NewMessage, Publisher, Relay, RelayBuilder, RelayConfig, Store, TenantId};
@@ -20,7 +19,7 @@ use outbox_testkit::ManualClock;
 #[cfg(any(feature = "trace", feature = "tracing"))]
 pub(crate) use headers::HeaderRecorder;
 #[cfg(feature = "metrics")]
-pub(crate) use points::{Meters, Point, Sort};
+pub(crate) use points::{Meters, Point, Sort, whole};
 #[cfg(feature = "tracing")]
 pub(crate) use recording::Recording;
 #[cfg(feature = "trace")]
@@ -53,9 +52,10 @@ impl Outbox {
         self.relay_of(self.store.clone(), publisher)
     }
 
-    /// A relay of whichever tenants have something.
+    /// A relay of whichever tenants have something, whose batches last long enough to be verified.
     pub(crate) fn relay_of(&self, store: impl Store, publisher: impl Publisher) -> RelayBuilder {
-        let config = RelayConfig::builder().discover_tenants().build().expect("the defaults are valid");
+        let config = RelayConfig::builder().discover_tenants().max_batch_time(Duration::from_secs(600));
+        let config = config.build().expect("valid");
         Relay::builder(store, publisher, config).clock(Arc::new(self.clock.clone())).seed(1)
     }
 

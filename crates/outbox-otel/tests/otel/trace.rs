@@ -13,7 +13,7 @@ use outbox_core::{
     Accepted, Delivery, Headers, MessageId, NewMessage, PublishError, Publisher, RefusalClass, async_trait,
 };
 use outbox_otel::propagation::{self, WithTraceContext};
-use outbox_otel::{TraceMode, TraceObserver, names};
+use outbox_otel::{Broker, TraceMode, TraceObserver, names};
 use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
 
 use crate::support::{HeaderRecorder, Outbox, Spans, order, tenant, texts};
@@ -148,6 +148,30 @@ async fn a_span_is_named_by_the_operation_and_the_kind() {
         ("outbox.tenant", "acme"),
     ];
     assert_eq!(texts(&span), expected.map(|(key, value)| (key, value.to_owned())).into());
+}
+
+/// Where it is known to which destination a kind goes, that names the span, as the conventions say.
+#[tokio::test]
+async fn a_span_is_named_by_the_destination_where_it_is_known() {
+    let broker =
+        Broker::new("kafka").with_destination(|kind| (kind == "order.placed").then(|| "orders".into()));
+    let (outbox, spans) = (Outbox::new(), Spans::new());
+    outbox.store.append(order("acme", 0));
+    outbox.store.append(NewMessage::new(tenant("acme"), "order.lost", "s", ""));
+    let observer = TraceObserver::new(spans.tracer()).with_broker(broker);
+    let relay = outbox.relay(Recorder::new()).observer(observer).build().expect("valid");
+    relay.drain().await.expect("a drain");
+    let found: Vec<_> = spans
+        .publishes()
+        .iter()
+        .map(|span| {
+            let texts = texts(span);
+            (span.name.to_string(), texts[names::SYSTEM].clone(), texts.get(names::DESTINATION).cloned())
+        })
+        .collect();
+    let (kafka, orders) = ("kafka".to_owned(), Some("orders".to_owned()));
+    let known = ("publish orders".to_owned(), kafka.clone(), orders);
+    assert_eq!(found, [known, ("publish order.lost".to_owned(), kafka, None)]);
 }
 
 /// A refusal, a panic, a deadline and a stop's deadline are errors of the span, each by its type; the attempt

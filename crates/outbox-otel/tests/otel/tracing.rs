@@ -29,6 +29,7 @@ async fn a_publish_is_a_span_with_an_event() {
         ("messaging.message.id", "1"),
         ("messaging.operation.name", "publish"),
         ("messaging.operation.type", "send"),
+        ("messaging.system", "outbox"),
         ("otel.kind", "producer"),
         ("otel.name", "publish order.placed"),
         ("outbox.attempt", "1"),

@@ -69,6 +69,11 @@ impl Meters {
         points.iter().filter(|point| point.name == name && point.has(attributes)).map(|p| p.value).sum()
     }
 
+    /// As [`total`](Self::total), of what is counted in whole numbers.
+    pub(crate) fn count(&self, name: &str, attributes: &[(&str, &str)]) -> u64 {
+        whole(self.total(name, attributes))
+    }
+
     /// The one series of a metric that has these attributes.
     pub(crate) fn one(&self, name: &str, attributes: &[(&str, &str)]) -> Option<f64> {
         let found: Vec<Point> =
@@ -76,6 +81,13 @@ impl Meters {
         assert!(found.len() < 2, "more than one {name} with {attributes:?}: {found:#?}");
         found.first().map(|point| point.value)
     }
+}
+
+/// A count, which is no fraction and not below zero.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+pub(crate) fn whole(value: f64) -> u64 {
+    assert!(value >= 0.0 && value.fract() == 0.0, "{value}");
+    value as u64
 }
 
 fn points(metric: &Metric) -> Vec<Point> {
