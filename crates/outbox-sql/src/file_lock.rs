@@ -10,6 +10,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use outbox_core::{StoreError, StoreOperation};
+
 use crate::file_lock::identity::FileIdentity;
 pub use crate::file_lock::network::network_file_system;
 
@@ -59,6 +61,17 @@ pub enum FileLockError {
         /// Which file.
         path: PathBuf,
     },
+}
+
+impl FileLockError {
+    /// The failure of an operation: a lock that was lost may be had again, and one that does not serve stays so.
+    pub fn error(self, operation: StoreOperation) -> StoreError {
+        let message = self.to_string();
+        match self {
+            Self::Replaced { .. } => StoreError::transient(operation, message),
+            error => StoreError::permanent(operation, message).with_source(error),
+        }
+    }
 }
 
 /// A file locked exclusively. Dropping it unlocks at once, even while a child process still has a copy of the

@@ -3,7 +3,7 @@
 //! [`OutboxTable`] describes a table; [`dialect`] has each database's statements for it, generated once;
 //! [`row`] turns what a driver reads into messages, [`append`] checks what is written, and
 //! [`settlement`] what is marked; [`deadline`] bounds an operation; [`lock_key`] is the registry of the keys
-//! that replicas exclude each other by.
+//! that replicas exclude each other by, and [`sqlite`] what holds a tenant where there is no server.
 
 pub mod append;
 pub mod check;
@@ -16,6 +16,7 @@ pub mod lock_key;
 pub mod row;
 pub mod schema;
 pub mod settlement;
+pub mod sqlite;
 pub mod table;
 
 pub use crate::append::InvalidMessage;

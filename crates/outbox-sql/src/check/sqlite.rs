@@ -24,7 +24,7 @@ pub fn describe_columns(table: &OutboxTable) -> String {
 }
 
 /// Asks for the columns of a table's indexes, in order: index, its definition, column (null if it is an
-/// expression), collation, whether it descends.
+/// expression), collation, whether it descends. [`IndexFacts::gather`] takes the rows.
 pub fn describe_indexes(table: &OutboxTable) -> String {
     let (name, schema) = (literal(table.name()), literal(table.schema_on(Dialect::Sqlite)));
     let quoted = quote(table.schema_on(Dialect::Sqlite), Dialect::Sqlite);
@@ -110,6 +110,20 @@ pub struct IndexFacts {
     pub definition: Option<String>,
     /// Its columns.
     pub columns: Vec<IndexedColumn>,
+}
+
+impl IndexFacts {
+    /// The indexes, of rows that each tell of one column: index, definition, column.
+    pub fn gather(rows: impl IntoIterator<Item = (String, Option<String>, IndexedColumn)>) -> Vec<Self> {
+        let mut indexes: Vec<Self> = Vec::new();
+        for (name, definition, column) in rows {
+            match indexes.last_mut() {
+                Some(index) if index.name == name => index.columns.push(column),
+                _ => indexes.push(Self { name, definition, columns: vec![column] }),
+            }
+        }
+        indexes
+    }
 }
 
 /// A column of an index.

@@ -1,6 +1,5 @@
 //! Asking a live database what it is like.
 
-use std::path::Path;
 use std::time::Duration;
 
 use outbox_core::{StoreError, StoreOperation};
@@ -9,16 +8,16 @@ use outbox_sql::check::sqlite::{
     ColumnFacts, DESCRIBE_BUSY_TIMEOUT, Facts, FileFacts, IndexFacts, IndexedColumn, TableFacts,
     describe_columns, describe_indexes, describe_journal, describe_table, findings,
 };
-use outbox_sql::file_lock::FileLock;
+use outbox_sql::deadline::within;
+use outbox_sql::sqlite::hold::try_lock_file;
+use outbox_sql::sqlite::{MemoryDatabase, Place};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::connection::Lent;
-use super::error::{place_error, store_error};
-use super::place::{MemoryDatabase, Place};
+use super::error::store_error;
 use super::store::{Shared, SqliteStore};
 use super::writable;
-use outbox_sql::deadline::within;
 
 /// How long a check may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,15 +38,15 @@ impl SqliteStore {
 async fn check(shared: &Shared) -> Result<Vec<Finding>, StoreError> {
     let failed = |error| store_error(CHECK, error);
     let mut connection = shared.connection(CHECK).await?;
-    let place = match shared.place(connection.get().map_err(failed)?).await {
+    let place = match shared.place(connection.get().map_err(failed)?, CHECK).await {
         Ok(place) => place,
-        Err(error) => return Ok(vec![Finding::error(place_error(CHECK, error).message())]),
+        Err(error) => return Ok(vec![Finding::error(error.message())]),
     };
     let mut facts =
         Facts { table: ask_table(shared, &mut connection).await.map_err(failed)?, ..Facts::default() };
     // Without a column no statement fits; its absence is a finding already.
     if facts.table.as_ref().is_some_and(|live| live.has_columns_of(&shared.table)) {
-        shared.set_writable(false);
+        shared.writable.set(false);
         if let Err(error) = writable::prove(shared, place, &mut connection).await {
             facts.refusals.push(error.message().to_owned());
         }
@@ -77,7 +76,7 @@ async fn ask_table(shared: &Shared, connection: &mut Lent) -> sqlx::Result<Optio
     Ok(Some(TableFacts {
         definition: definition.unwrap_or_default(),
         columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,
-        indexes: gather(&indexes)?,
+        indexes: IndexFacts::gather(indexes.iter().map(indexed).collect::<sqlx::Result<Vec<_>>>()?),
     }))
 }
 
@@ -85,22 +84,13 @@ fn column(row: &SqliteRow) -> sqlx::Result<ColumnFacts> {
     Ok(ColumnFacts { name: row.try_get(0)?, data_type: row.try_get(1)?, key: row.try_get(2)? })
 }
 
-/// The indexes, of rows that each tell of one column.
-fn gather(rows: &[SqliteRow]) -> sqlx::Result<Vec<IndexFacts>> {
-    let mut indexes: Vec<IndexFacts> = Vec::new();
-    for row in rows {
-        let name: String = row.try_get(0)?;
-        let column = IndexedColumn {
-            name: row.try_get::<Option<String>, _>(2)?.unwrap_or_default(),
-            collation: row.try_get(3)?,
-            descending: row.try_get(4)?,
-        };
-        match indexes.last_mut() {
-            Some(index) if index.name == name => index.columns.push(column),
-            _ => indexes.push(IndexFacts { name, definition: row.try_get(1)?, columns: vec![column] }),
-        }
-    }
-    Ok(indexes)
+fn indexed(row: &SqliteRow) -> sqlx::Result<(String, Option<String>, IndexedColumn)> {
+    let column = IndexedColumn {
+        name: row.try_get::<Option<String>, _>(2)?.unwrap_or_default(),
+        collation: row.try_get(3)?,
+        descending: row.try_get(4)?,
+    };
+    Ok((row.try_get(0)?, row.try_get(1)?, column))
 }
 
 async fn ask_file(shared: &Shared, connection: &mut Lent) -> sqlx::Result<FileFacts> {
@@ -109,11 +99,4 @@ async fn ask_file(shared: &Shared, connection: &mut Lent) -> sqlx::Result<FileFa
         journal_mode: sqlx::query_scalar(journal).fetch_one(connection.get()?).await?,
         busy_timeout: sqlx::query_scalar(DESCRIBE_BUSY_TIMEOUT).fetch_one(connection.get()?).await?,
     })
-}
-
-/// Takes a lock file beside the database, as a claim does; answers why that is refused.
-fn try_lock_file(database: &Path) -> Option<String> {
-    let mut probe = database.as_os_str().to_owned();
-    probe.push("-outbox-check.lock");
-    FileLock::try_lock(Path::new(&probe)).err().map(|error| error.to_string())
 }

@@ -11,11 +11,11 @@ use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::sqlite::json_ids;
 use outbox_sql::row::{RawRow, decode_batch};
 use outbox_sql::settlement::{HandedOut, check_marked};
+use outbox_sql::sqlite::Hold;
 use sqlx::AssertSqlSafe;
 
 use super::connection::Lent;
-use super::error::{lock_error, place_error, store_error};
-use super::hold::Hold;
+use super::error::store_error;
 use super::mark::Marking;
 use super::row;
 use super::store::Shared;
@@ -34,11 +34,10 @@ pub(super) async fn take(shared: &Arc<Shared>, request: &ClaimRequest) -> Result
         place
     } else {
         let connection = known.insert(shared.connection(CLAIM).await?);
-        let connection = connection.get().map_err(|error| store_error(CLAIM, error))?;
-        shared.place(connection).await.map_err(|error| place_error(CLAIM, error))?
+        shared.place(connection.get().map_err(|error| store_error(CLAIM, error))?, CLAIM).await?
     };
     let hold = Hold::take(place, shared.table.name(), &request.tenant_id);
-    let Some(hold) = hold.map_err(|error| lock_error(CLAIM, error))? else { return Ok(ClaimOutcome::Held) };
+    let Some(hold) = hold.map_err(|error| error.error(CLAIM))? else { return Ok(ClaimOutcome::Held) };
     let mut connection = match known {
         Some(connection) => connection,
         None => shared.connection(CLAIM).await?,
@@ -78,7 +77,7 @@ struct SqliteClaim {
 #[async_trait]
 impl Claim for SqliteClaim {
     async fn verify(&mut self) -> Result<(), StoreError> {
-        self.hold.verify().map_err(|error| lock_error(StoreOperation::Verify, error))?;
+        self.hold.verify().map_err(|error| error.error(StoreOperation::Verify))?;
         // A database in memory lives where this process does.
         if matches!(self.hold, Hold::Memory(_)) {
             return Ok(());
@@ -96,7 +95,7 @@ impl Claim for SqliteClaim {
         let outcome = within(timeout, SETTLE, mark(&shared, hold, &published)).await;
         if outcome.is_err() {
             // Whatever the reason: the next claim asks again whether anything can be marked.
-            shared.set_writable(false);
+            shared.writable.set(false);
         }
         outcome
     }
@@ -108,7 +107,7 @@ impl Claim for SqliteClaim {
 /// [`Marking`] keeps the tenant until the driver is through with a statement that it has begun.
 async fn mark(shared: &Shared, hold: Hold, published: &[MessageId]) -> Result<(), StoreError> {
     // Somebody deleted the lock file: another may hold the tenant, and mark what it publishes itself.
-    hold.verify().map_err(|error| lock_error(SETTLE, error))?;
+    hold.verify().map_err(|error| error.error(SETTLE))?;
     let connection = shared.connection(SETTLE).await?;
     let mut marking = Marking::new(connection, hold);
     let marked = marking.run(&shared.statements.mark, &json_ids(published)).await;

@@ -8,7 +8,6 @@ mod check;
 mod claim;
 mod connection;
 mod error;
-mod hold;
 mod mark;
 mod place;
 mod row;

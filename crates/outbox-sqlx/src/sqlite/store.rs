@@ -2,16 +2,17 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outbox_core::{
     ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Store, StoreError,
     StoreOperation, TenantId, Tenants, async_trait,
 };
+use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::sqlite::{SqliteStatements, json_tenants};
 use outbox_sql::row::decode_all;
+use outbox_sql::sqlite::{Place, Writable};
 use outbox_sql::table::{InvalidTable, OutboxTable};
 use sqlx::sqlite::SqlitePool;
 use sqlx::{AssertSqlSafe, SqliteConnection};
@@ -19,9 +20,7 @@ use tokio::sync::OnceCell;
 
 use super::connection::Lent;
 use super::error::store_error;
-use super::place::{NoPlace, Place};
-use super::row;
-use outbox_sql::deadline::within;
+use super::{place, row};
 
 /// How long `pending`, which has no request, may take.
 const PENDING_TIMEOUT: Duration = Duration::from_secs(30);
@@ -49,7 +48,7 @@ pub(super) struct Shared {
     pub(super) statements: SqliteStatements,
     place: OnceCell<Place>,
     /// Whether the database is known to take writes: what cannot be marked must not be published.
-    writable: AtomicBool,
+    pub(super) writable: Writable,
 }
 
 impl SqliteStore {
@@ -59,7 +58,7 @@ impl SqliteStore {
     /// [`InvalidTable`] if SQLite cannot hold such a table.
     pub fn new(pool: SqlitePool, table: OutboxTable) -> Result<Self, InvalidTable> {
         let statements = SqliteStatements::new(&table)?;
-        let (place, writable) = (OnceCell::new(), AtomicBool::new(false));
+        let (place, writable) = (OnceCell::new(), Writable::default());
         Ok(Self { shared: Arc::new(Shared { pool, table, statements, place, writable }) })
     }
 
@@ -81,22 +80,18 @@ impl Shared {
     }
 
     /// Where the database lives; asked once.
-    pub(super) async fn place(&self, connection: &mut SqliteConnection) -> Result<&Place, NoPlace> {
+    pub(super) async fn place(
+        &self,
+        connection: &mut SqliteConnection,
+        operation: StoreOperation,
+    ) -> Result<&Place, StoreError> {
         let schema = self.table.schema_on(Dialect::Sqlite);
-        self.place.get_or_try_init(|| Place::of(&self.pool, connection, schema)).await
+        self.place.get_or_try_init(|| place::find(&self.pool, connection, schema, operation)).await
     }
 
     /// Where the database lives, if that is known.
     pub(super) fn known_place(&self) -> Option<&Place> {
         self.place.get()
-    }
-
-    pub(super) fn is_known_writable(&self) -> bool {
-        self.writable.load(Ordering::Acquire)
-    }
-
-    pub(super) fn set_writable(&self, writable: bool) {
-        self.writable.store(writable, Ordering::Release);
     }
 
     async fn look_at(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {

@@ -5,26 +5,24 @@ use std::time::Duration;
 
 use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::dialect::sqlite::SqliteStatements;
+use outbox_sql::sqlite::Place;
+use outbox_sql::sqlite::writable::{self, ASK_QUERY_ONLY};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
 use super::connection::Lent;
 use super::error::{is_busy, store_error};
-use super::place::Place;
 use super::store::Shared;
 
 const CLAIM: StoreOperation = StoreOperation::Claim;
 
 /// Proves it once for the store, and again after a settlement that failed.
 pub(super) async fn prove(shared: &Shared, place: &Place, connection: &mut Lent) -> Result<(), StoreError> {
-    if shared.is_known_writable() {
+    if shared.writable.is_known() {
         return Ok(());
     }
     let query_only = is_query_only(connection).await.map_err(|error| store_error(CLAIM, error))?;
     if query_only {
-        return Err(StoreError::permanent(
-            CLAIM,
-            "the connection is query_only, so that nothing could be marked: give the relay a pool that writes",
-        ));
+        return Err(writable::query_only(CLAIM));
     }
     if let Place::File(path) = place {
         match write_nothing(shared, path).await {
@@ -33,13 +31,12 @@ pub(super) async fn prove(shared: &Shared, place: &Place, connection: &mut Lent)
             _ => {}
         }
     }
-    shared.set_writable(true);
+    shared.writable.set(true);
     Ok(())
 }
 
 async fn is_query_only(connection: &mut Lent) -> sqlx::Result<bool> {
-    let value: i64 =
-        sqlx::query_scalar("SELECT query_only FROM pragma_query_only").fetch_one(connection.get()?).await?;
+    let value: i64 = sqlx::query_scalar(ASK_QUERY_ONLY).fetch_one(connection.get()?).await?;
     Ok(value != 0)
 }
 

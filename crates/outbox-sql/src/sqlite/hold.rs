@@ -1,23 +1,30 @@
 //! What holds a tenant: a lock file beside the database, or an entry of this process for one in memory.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use outbox_core::TenantId;
-use outbox_sql::file_lock::{FileLock, FileLockError, lock_path};
 
 use super::place::{MemoryDatabase, Place};
+use crate::file_lock::{FileLock, FileLockError, lock_path};
 
 /// A tenant held. Dropping it frees the tenant at once.
 #[derive(Debug)]
-pub(super) enum Hold {
+pub enum Hold {
+    /// Of a database in a file.
     File(FileLock),
-    Memory(#[expect(dead_code, reason = "held for what its drop does")] MemoryHold),
+    /// Of one in memory.
+    Memory(MemoryHold),
 }
 
 impl Hold {
     /// Takes a tenant of a table; `None` if another holds it. Never waits.
-    pub(super) fn take(place: &Place, table: &str, tenant: &TenantId) -> Result<Option<Self>, FileLockError> {
+    ///
+    /// # Errors
+    /// [`FileLockError`], if the lock file beside the database does not serve.
+    pub fn take(place: &Place, table: &str, tenant: &TenantId) -> Result<Option<Self>, FileLockError> {
         match place {
             Place::File(database) => {
                 let lock = FileLock::try_lock(&lock_path(database, table, tenant.as_str()))?;
@@ -28,13 +35,37 @@ impl Hold {
     }
 
     /// Whether it still excludes every other.
-    pub(super) fn verify(&self) -> Result<(), FileLockError> {
+    ///
+    /// # Errors
+    /// [`FileLockError`], if it does not: somebody deleted or replaced the lock file.
+    pub fn verify(&self) -> Result<(), FileLockError> {
         match self {
             Self::File(lock) => lock.verify(),
             // Nobody but its owner can take the entry out.
             Self::Memory(_) => Ok(()),
         }
     }
+
+    /// Frees the tenant once `wait` is over, in a thread that does the waiting, since the runtime may be what
+    /// ends. For whoever gives up a statement that may still be marking: a tenant freed earlier could be
+    /// claimed, and its rows marked behind the new holder's back.
+    ///
+    /// If the operating system has no thread for it, nobody can wait, and the tenant is freed at once.
+    pub fn free_after(self, wait: impl FnOnce() + Send + 'static) {
+        let wait = move || {
+            wait();
+            drop(self);
+        };
+        // Not spawned, the closure is dropped here, with all that was moved into it.
+        let _ = thread::Builder::new().name("outbox-sqlite-mark".to_owned()).spawn(wait);
+    }
+}
+
+/// Takes a lock file beside a database, as a claim does, and frees it; answers why that is refused.
+pub fn try_lock_file(database: &Path) -> Option<String> {
+    let mut probe = database.as_os_str().to_owned();
+    probe.push("-outbox-check.lock");
+    FileLock::try_lock(Path::new(&probe)).err().map(|error| error.to_string())
 }
 
 type Key = (MemoryDatabase, String, TenantId);
@@ -47,7 +78,7 @@ fn held() -> MutexGuard<'static, BTreeSet<Key>> {
 
 /// A tenant of a database in memory, which no other process can see.
 #[derive(Debug)]
-pub(super) struct MemoryHold(Key);
+pub struct MemoryHold(Key);
 
 impl MemoryHold {
     fn take(database: &MemoryDatabase, table: &str, tenant: &TenantId) -> Option<Self> {
