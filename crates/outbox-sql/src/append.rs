@@ -12,6 +12,12 @@ use crate::table::{OutboxTable, PayloadType};
 pub struct Limits {
     /// The longest tenant id, in bytes; `None` is no bound.
     pub max_tenant_bytes: Option<usize>,
+    /// The longest kind, in characters; `None` is no bound.
+    pub max_kind_characters: Option<usize>,
+    /// The longest subject id, in bytes; `None` is no bound.
+    pub max_subject_bytes: Option<usize>,
+    /// Whether a text may have a NUL character.
+    pub nul: bool,
     /// The earliest time.
     pub earliest: Timestamp,
     /// The latest time.
@@ -23,14 +29,33 @@ impl Dialect {
     pub const fn limits(self) -> Limits {
         let (earliest, latest) = (Timestamp::from_micros(i64::MIN), Timestamp::from_micros(i64::MAX));
         match self {
+            // What the columns of the DDL hold, and the times that MySQL supports.
+            Self::MySql => Limits {
+                max_tenant_bytes: Some(255),
+                max_kind_characters: Some(255),
+                max_subject_bytes: Some(1_024),
+                nul: true,
+                earliest: Timestamp::from_micros(-30_610_224_000_000_000),
+                latest: Timestamp::from_micros(253_402_300_799_999_999),
+            },
             // An index entry is at most 2,704 bytes, with its header, the id and padding; times begin at
             // Julian day 0 (4714-11-24 BC), and are read up to the last whole year that fits 64 bits.
             Self::Postgres => Limits {
                 max_tenant_bytes: Some(2_600),
+                max_kind_characters: None,
+                max_subject_bytes: None,
+                nul: false,
                 earliest: Timestamp::from_micros(-210_866_803_200_000_000),
                 latest: Timestamp::from_micros(9_223_371_244_799_999_999),
             },
-            Self::Sqlite => Limits { max_tenant_bytes: None, earliest, latest },
+            Self::Sqlite => Limits {
+                max_tenant_bytes: None,
+                max_kind_characters: None,
+                max_subject_bytes: None,
+                nul: false,
+                earliest,
+                latest,
+            },
         }
     }
 }
@@ -50,6 +75,18 @@ pub enum InvalidMessage {
     TenantTooLong {
         /// How many bytes it has.
         bytes: usize,
+        /// How many fit.
+        max: usize,
+    },
+    /// The kind or the subject id does not fit its column.
+    #[error("the {part} has {length} {unit}; the column holds at most {max}")]
+    TooLong {
+        /// Which text: `kind` or `subject id`.
+        part: &'static str,
+        /// How long it is.
+        length: usize,
+        /// Of what: `characters` or `bytes`.
+        unit: &'static str,
         /// How many fit.
         max: usize,
     },
@@ -86,12 +123,18 @@ pub enum InvalidMessage {
 pub fn check(message: &NewMessage, table: &OutboxTable, dialect: Dialect) -> Result<(), InvalidMessage> {
     let limits = dialect.limits();
     let nul_free = |part, text: &str| {
-        if text.contains('\0') { Err(InvalidMessage::Nul { part }) } else { Ok(()) }
+        if !limits.nul && text.contains('\0') { Err(InvalidMessage::Nul { part }) } else { Ok(()) }
+    };
+    let fits = |part, length, unit, max: Option<usize>| match max {
+        Some(max) if length > max => Err(InvalidMessage::TooLong { part, length, unit, max }),
+        _ => Ok(()),
     };
     let bytes = message.tenant_id.as_str().len();
     if let Some(max) = limits.max_tenant_bytes.filter(|max| bytes > *max) {
         return Err(InvalidMessage::TenantTooLong { bytes, max });
     }
+    fits("kind", message.kind.chars().count(), "characters", limits.max_kind_characters)?;
+    fits("subject id", message.subject_id.len(), "bytes", limits.max_subject_bytes)?;
     nul_free("kind", &message.kind)?;
     nul_free("subject id", &message.subject_id)?;
     if !message.headers.is_empty() && table.columns().headers.is_none() {
@@ -153,6 +196,23 @@ mod tests {
         let mut named = message("")?;
         named.kind = "\0".into();
         assert_eq!(refusal(&named, &bytes), nul("kind"));
+        Ok(())
+    }
+
+    #[test]
+    fn mysql_takes_a_nul_in_text_and_what_fits_the_columns() -> Result<(), InvalidTenantId> {
+        let table = OutboxTable::default().with_payload_type(PayloadType::Text);
+        let refusal = |message: &NewMessage| check(message, &table, Dialect::MySql).err();
+        let mut long = message("a\0b")?;
+        (long.kind, long.subject_id) = ("é".repeat(255), "é".repeat(512));
+        assert_eq!(refusal(&long), None);
+        let too_long = |part, length, unit, max| Some(InvalidMessage::TooLong { part, length, unit, max });
+        long.subject_id.push('s');
+        assert_eq!(refusal(&long), too_long("subject id", 1_025, "bytes", 1_024));
+        long.kind.push('k');
+        assert_eq!(refusal(&long), too_long("kind", 256, "characters", 255));
+        let early = message("")?.with_occurred_at(Timestamp::from_micros(-30_610_224_000_000_001));
+        assert!(matches!(refusal(&early), Some(InvalidMessage::TimeOutOfRange { .. })));
         Ok(())
     }
 

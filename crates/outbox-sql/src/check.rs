@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+pub mod mysql;
 pub mod postgres;
 pub mod sqlite;
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+mod json;
+pub mod mysql;
 pub mod postgres;
 pub mod sqlite;
 
@@ -9,6 +11,8 @@ pub mod sqlite;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
+    /// MySQL and MariaDB.
+    MySql,
     /// PostgreSQL.
     Postgres,
     /// SQLite.
@@ -16,9 +20,10 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// The longest name that the database keeps whole, in bytes; `None` if it keeps any.
-    pub const fn max_identifier_bytes(self) -> Option<usize> {
+    /// The longest name that the database keeps whole: in bytes, on MySQL in characters; `None` if it keeps any.
+    pub const fn max_identifier_length(self) -> Option<usize> {
         match self {
+            Self::MySql => Some(64),
             Self::Postgres => Some(63),
             Self::Sqlite => None,
         }
@@ -26,6 +31,7 @@ impl Dialect {
 
     pub(crate) const fn quote_mark(self) -> char {
         match self {
+            Self::MySql => '`',
             Self::Postgres | Self::Sqlite => '"',
         }
     }
@@ -34,6 +40,7 @@ impl Dialect {
 impl fmt::Display for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::MySql => "MySQL",
             Self::Postgres => "PostgreSQL",
             Self::Sqlite => "SQLite",
         })

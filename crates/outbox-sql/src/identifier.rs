@@ -13,12 +13,20 @@ pub enum InvalidIdentifier {
     #[error("a name must not contain a NUL character")]
     Nul,
     /// The name is longer than the database keeps; it would cut it, and two names could become one.
-    #[error("the name has {bytes} bytes; {dialect} keeps at most {max}")]
+    #[error("the name has a length of {length}; {dialect} keeps at most {max}")]
     TooLong {
-        /// How many bytes the name has.
-        bytes: usize,
+        /// How many bytes the name has, on MySQL how many characters.
+        length: usize,
         /// How many the database keeps.
         max: usize,
+        /// Which database.
+        dialect: Dialect,
+    },
+    /// The name has a character that MySQL takes in no name: one past U+FFFF, or a space at the end.
+    #[error("{dialect} takes no name with {character:?} in that place")]
+    Character {
+        /// Which character.
+        character: char,
         /// Which database.
         dialect: Dialect,
     },
@@ -35,8 +43,16 @@ pub fn check(name: &str, dialect: Dialect) -> Result<(), InvalidIdentifier> {
     if name.contains('\0') {
         return Err(InvalidIdentifier::Nul);
     }
-    match dialect.max_identifier_bytes() {
-        Some(max) if name.len() > max => Err(InvalidIdentifier::TooLong { bytes: name.len(), max, dialect }),
+    let length = if dialect == Dialect::MySql { name.chars().count() } else { name.len() };
+    if let Some(max) = dialect.max_identifier_length().filter(|max| length > *max) {
+        return Err(InvalidIdentifier::TooLong { length, max, dialect });
+    }
+    let beyond = name.chars().find(|character| *character > '\u{ffff}');
+    let space = name.chars().next_back().filter(|last| *last == ' ');
+    match beyond.or(space) {
+        Some(character) if dialect == Dialect::MySql => {
+            Err(InvalidIdentifier::Character { character, dialect })
+        }
         _ => Ok(()),
     }
 }
@@ -72,6 +88,7 @@ mod tests {
     fn a_name_is_quoted_and_never_changed() {
         assert_eq!(quote("Order", Dialect::Postgres), r#""Order""#);
         assert_eq!(quote(r#"a"b"#, Dialect::Sqlite), r#""a""b""#);
+        assert_eq!(quote("a`b\"", Dialect::MySql), "`a``b\"`");
         assert_eq!(literal("it's"), "'it''s'");
     }
 
@@ -80,9 +97,23 @@ mod tests {
         assert_eq!(check(&"é".repeat(31), Dialect::Postgres), Ok(()));
         assert_eq!(
             check(&"é".repeat(32), Dialect::Postgres),
-            Err(InvalidIdentifier::TooLong { bytes: 64, max: 63, dialect: Dialect::Postgres })
+            Err(InvalidIdentifier::TooLong { length: 64, max: 63, dialect: Dialect::Postgres })
         );
         assert_eq!(check(&"a".repeat(64), Dialect::Sqlite), Ok(()));
+        assert_eq!(check(&"é".repeat(64), Dialect::MySql), Ok(()));
+        assert_eq!(
+            check(&"é".repeat(65), Dialect::MySql),
+            Err(InvalidIdentifier::TooLong { length: 65, max: 64, dialect: Dialect::MySql })
+        );
+    }
+
+    #[test]
+    fn a_name_that_mysql_takes_nowhere_is_refused_there() {
+        for (name, character) in [("a ", ' '), ("crab \u{1f980}", '\u{1f980}')] {
+            let dialect = Dialect::MySql;
+            assert_eq!(check(name, dialect), Err(InvalidIdentifier::Character { character, dialect }));
+            assert_eq!(check(name, Dialect::Postgres), Ok(()));
+        }
     }
 
     #[test]

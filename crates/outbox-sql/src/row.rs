@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use outbox_core::{
-    Bytes, Headers, MessageId, OutboxMessage, Payload, StoreError, StoreOperation, TenantId, Timestamp,
+    Bytes, Headers, MessageId, OldestPending, OutboxMessage, Payload, StoreError, StoreOperation, TenantId,
+    Timestamp,
 };
 
 use crate::dialect::Dialect;
@@ -45,6 +46,27 @@ pub struct RawRow {
     pub headers: Cell<Option<String>>,
     /// When it happened, in microseconds since 1970.
     pub occurred_at: Cell<i64>,
+}
+
+/// A text that was read as bytes.
+///
+/// # Errors
+/// [`Unreadable`], if they are not UTF-8.
+pub fn text(bytes: Vec<u8>) -> Cell<String> {
+    String::from_utf8(bytes).map_err(|error| Unreadable::new(format!("is not UTF-8: {error}")))
+}
+
+/// A row of a probe that was read as bytes; the times are in microseconds since 1970. `None` if its tenant is one
+/// that nobody can ask for, because it is no text or empty.
+pub fn oldest(tenant: Vec<u8>, id: MessageId, micros: Option<i64>, now: i64) -> Option<OldestPending> {
+    let tenant = TenantId::new(String::from_utf8(tenant).ok()?).ok()?;
+    Some(match micros.map(Timestamp::from_micros) {
+        Some(occurred_at) => {
+            let age = occurred_at.until(Timestamp::from_micros(now));
+            OldestPending::new(tenant, id, occurred_at, age)
+        }
+        None => OldestPending::unreadable(tenant, id),
+    })
 }
 
 /// A row that cannot be read: which column, and why.

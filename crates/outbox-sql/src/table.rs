@@ -26,10 +26,12 @@ pub enum PayloadType {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TimeType {
-    /// To the microsecond: `timestamptz` on PostgreSQL, an integer of microseconds on SQLite. The default.
+    /// To the microsecond: `timestamptz` on PostgreSQL, `datetime(6)` in UTC on MySQL, an integer of
+    /// microseconds on SQLite. The default.
     #[default]
     Micros,
-    /// PostgreSQL's `timestamp(3)` without a time zone, to the millisecond: read and written as UTC.
+    /// PostgreSQL's `timestamp(3)` without a time zone, MySQL's `datetime(3)`, to the millisecond: read and
+    /// written as UTC.
     UtcMillis,
 }
 
@@ -46,7 +48,8 @@ pub struct OutboxTable {
     time: TimeType,
 }
 
-/// `outbox_message`, in the schema `public` on PostgreSQL and in `main` on SQLite.
+/// `outbox_message`, in the schema `public` on PostgreSQL, in `main` on SQLite, and in the connection's own
+/// database on MySQL.
 impl Default for OutboxTable {
     fn default() -> Self {
         Self::new("outbox_message")
@@ -54,8 +57,8 @@ impl Default for OutboxTable {
 }
 
 impl OutboxTable {
-    /// A table of this name with our columns and types, in the schema `public` on PostgreSQL and in `main` on
-    /// SQLite.
+    /// A table of this name with our columns and types, in the schema `public` on PostgreSQL, in `main` on
+    /// SQLite, and in the connection's own database on MySQL.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             schema: None,
@@ -72,6 +75,10 @@ impl OutboxTable {
     /// that both can take turns on it.
     ///
     /// A model that maps its times to `timestamptz` needs [`with_time_type`](Self::with_time_type).
+    ///
+    /// On MySQL it is `outboxMessage` in the connection's own database, with times of `datetime(3)`. Prisma's
+    /// own text columns there take `T` for `t`: the model has to map tenant and subject to bytes
+    /// (`Bytes @db.VarBinary(255)`), and `check` says so.
     pub fn prisma(model: &str) -> Self {
         let mut letters = model.chars();
         let first = letters.next().into_iter().flat_map(char::to_lowercase);
@@ -83,7 +90,7 @@ impl OutboxTable {
         }
     }
 
-    /// Sets the schema. On SQLite it is the name of an attached database.
+    /// Sets the schema. On SQLite it is the name of an attached database, on MySQL that of a database.
     pub fn with_schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Some(schema.into());
         self
@@ -119,9 +126,11 @@ impl OutboxTable {
         self.schema.as_deref()
     }
 
-    /// The schema, or the one that the database has by default: `public` on PostgreSQL, `main` on SQLite.
+    /// The schema, or the one that the database has by default: `public` on PostgreSQL, `main` on SQLite. On
+    /// MySQL it is empty then, which stands for the connection's own database.
     pub fn schema_on(&self, dialect: Dialect) -> &str {
         self.schema.as_deref().unwrap_or(match dialect {
+            Dialect::MySql => "",
             Dialect::Postgres => "public",
             Dialect::Sqlite => "main",
         })
@@ -152,15 +161,31 @@ impl OutboxTable {
         self.time
     }
 
-    /// Schema and table, quoted: `"public"."outbox_message"`.
+    /// Schema and table, quoted: `"public"."outbox_message"`. Without a schema on MySQL, the table alone.
     pub fn quoted(&self, dialect: Dialect) -> String {
-        let schema = identifier::quote(self.schema_on(dialect), dialect);
-        format!("{schema}.{}", identifier::quote(&self.name, dialect))
+        self.beside(&self.name, dialect)
+    }
+
+    /// Another name in the table's schema, quoted as the table is.
+    pub(crate) fn beside(&self, name: &str, dialect: Dialect) -> String {
+        let name = identifier::quote(name, dialect);
+        match self.schema_on(dialect) {
+            "" => name,
+            schema => format!("{}.{name}", identifier::quote(schema, dialect)),
+        }
     }
 
     /// Schema and table for a person to read, unquoted: `public.outbox_message`.
     pub fn display_name(&self, dialect: Dialect) -> String {
-        format!("{}.{}", self.schema_on(dialect), self.name)
+        match self.schema_on(dialect) {
+            "" => self.name.clone(),
+            schema => format!("{schema}.{}", self.name),
+        }
+    }
+
+    /// The name of the table beside it that MySQL's claims lock a row of: `outbox_message_claims`.
+    pub fn claims_name(&self) -> String {
+        format!("{}_claims", self.name)
     }
 
     /// Whether this database can hold such a table.
@@ -176,8 +201,13 @@ impl OutboxTable {
                 problem,
             })
         };
-        named("schema", self.schema_on(dialect))?;
+        if let Some(schema) = self.schema() {
+            named("schema", schema)?;
+        }
         named("table", &self.name)?;
+        if dialect == Dialect::MySql {
+            named("the table of claims", &self.claims_name())?;
+        }
         let mut seen: Vec<(&'static str, &str)> = Vec::new();
         for (part, name) in self.columns.named() {
             named(part, name)?;
@@ -188,7 +218,9 @@ impl OutboxTable {
         }
         let unsupported = |option| Err(InvalidTable::Unsupported { option, dialect });
         match (dialect, self.payload, self.time) {
-            (Dialect::Sqlite, PayloadType::Jsonb, _) => unsupported("a payload of type jsonb"),
+            (Dialect::MySql | Dialect::Sqlite, PayloadType::Jsonb, _) => {
+                unsupported("a payload of type jsonb")
+            }
             (Dialect::Sqlite, _, TimeType::UtcMillis) => unsupported("times of type timestamp(3)"),
             _ => Ok(()),
         }
@@ -196,9 +228,11 @@ impl OutboxTable {
 }
 
 impl Dialect {
-    /// Whether the database takes two column names for one. SQLite ignores the case of ASCII letters.
+    /// Whether the database takes two column names for one. SQLite ignores the case of ASCII letters, MySQL that
+    /// of all.
     fn same_column(self, a: &str, b: &str) -> bool {
         match self {
+            Self::MySql => a.to_lowercase() == b.to_lowercase(),
             Self::Postgres => a == b,
             Self::Sqlite => a.eq_ignore_ascii_case(b),
         }
@@ -233,6 +267,19 @@ mod tests {
         let table = OutboxTable::default().with_columns(columns);
         assert_eq!(table.check(Dialect::Postgres), Ok(()));
         assert!(matches!(table.check(Dialect::Sqlite), Err(InvalidTable::SameColumn { .. })));
+        assert!(matches!(table.check(Dialect::MySql), Err(InvalidTable::SameColumn { .. })));
+    }
+
+    #[test]
+    fn mysql_s_table_is_in_the_connection_s_database_and_has_claims_beside_it() {
+        let table = OutboxTable::default();
+        assert_eq!(table.quoted(Dialect::MySql), "`outbox_message`");
+        assert_eq!(table.display_name(Dialect::MySql), "outbox_message");
+        let elsewhere = table.with_schema("a`b");
+        assert_eq!(elsewhere.quoted(Dialect::MySql), "`a``b`.`outbox_message`");
+        assert_eq!(OutboxTable::new("t".repeat(57)).check(Dialect::MySql), Ok(()));
+        let refused = OutboxTable::new("t".repeat(58)).check(Dialect::MySql);
+        assert!(matches!(refused, Err(InvalidTable::Name { part: "the table of claims", .. })));
     }
 
     #[test]

@@ -3,10 +3,11 @@
 //! Every column is named through its table: SQLite takes a quoted name that is no column for a text, and would
 //! find nothing pending in a table that lacks one. Times are whole microseconds since 1970.
 
-use outbox_core::{MessageId, TenantId};
+use outbox_core::TenantId;
 use serde_json::Value;
 
 use crate::dialect::Dialect;
+pub use crate::dialect::json::json_ids;
 use crate::identifier::quote;
 use crate::table::{InvalidTable, OutboxTable};
 
@@ -62,11 +63,6 @@ impl SqliteStatements {
 /// Tenants as the JSON array that [`SqliteStatements::probe_named`] takes.
 pub fn json_tenants<'a>(tenants: impl IntoIterator<Item = &'a TenantId>) -> String {
     tenants.into_iter().map(TenantId::as_str).collect::<Value>().to_string()
-}
-
-/// Ids as the JSON array that [`SqliteStatements::mark`] takes.
-pub fn json_ids<'a>(ids: impl IntoIterator<Item = &'a MessageId>) -> String {
-    ids.into_iter().map(|id| id.get()).collect::<Value>().to_string()
 }
 
 /// How many rows one `INSERT` of a table writes at most: SQLite before 3.32 binds 999 values at most.

@@ -1,0 +1,155 @@
+//! What a MySQL or MariaDB table and its server must be like.
+
+mod columns;
+mod server;
+
+use self::columns::{check_claims, check_columns, check_index};
+use self::server::check_server;
+use super::Finding;
+use crate::dialect::Dialect;
+use crate::schema::mysql::version_comment;
+use crate::table::OutboxTable;
+
+/// Asks about the server and the session: names and values of settings, those that it has.
+pub const DESCRIBE_SERVER: &str = "\
+SHOW VARIABLES WHERE Variable_name IN (
+    'version', 'autocommit', 'read_only', 'super_read_only', 'innodb_read_only', 'sql_mode', 'binlog_format',
+    'log_bin', 'innodb_rollback_on_timeout', 'wsrep_on', 'group_replication_group_name',
+    'group_replication_single_primary_mode', 'idle_transaction_timeout', 'idle_write_transaction_timeout',
+    'wait_timeout')";
+
+/// Asks about a table: schema or null, name. Its type, engine and comment.
+pub const DESCRIBE_TABLE: &str = "\
+SELECT cast(TABLE_TYPE AS char), cast(ENGINE AS char), cast(TABLE_COMMENT AS char)
+FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = coalesce(convert(? USING utf8mb4), database()) AND TABLE_NAME = convert(? USING utf8mb4)";
+
+/// Asks about its columns: schema or null, name.
+pub const DESCRIBE_COLUMNS: &str = "\
+SELECT cast(COLUMN_NAME AS char), cast(COLUMN_TYPE AS char), cast(IS_NULLABLE AS char), cast(EXTRA AS char),
+       cast(PRIVILEGES AS char)
+FROM information_schema.COLUMNS
+WHERE TABLE_SCHEMA = coalesce(convert(? USING utf8mb4), database()) AND TABLE_NAME = convert(? USING utf8mb4)";
+
+/// Asks about its indexes, a row for each column: schema or null, name.
+pub const DESCRIBE_INDEXES: &str = "\
+SELECT cast(INDEX_NAME AS char), cast(COLUMN_NAME AS char), NON_UNIQUE = 0
+FROM information_schema.STATISTICS
+WHERE TABLE_SCHEMA = coalesce(convert(? USING utf8mb4), database()) AND TABLE_NAME = convert(? USING utf8mb4)
+ORDER BY INDEX_NAME, SEQ_IN_INDEX";
+
+/// What a database said about itself and the tables.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Names and values of settings.
+    pub settings: Vec<(String, String)>,
+    /// The table; `None` if there is none of this name.
+    pub table: Option<TableFacts>,
+    /// The table of claims; `None` if there is none.
+    pub claims: Option<TableFacts>,
+    /// Whether the table of claims has its sentinel; `None` if it could not be asked.
+    pub sentinel: Option<bool>,
+}
+
+impl Facts {
+    fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        self.setting(name).is_some_and(|value| value.eq_ignore_ascii_case("ON") || value == "1")
+    }
+}
+
+/// What the database said about a table.
+#[derive(Debug, Clone, Default)]
+pub struct TableFacts {
+    /// `BASE TABLE`, or what else it is.
+    pub kind: String,
+    /// Its storage engine.
+    pub engine: Option<String>,
+    /// Its comment.
+    pub comment: String,
+    /// Its columns.
+    pub columns: Vec<ColumnFacts>,
+    /// Its indexes.
+    pub indexes: Vec<IndexFacts>,
+}
+
+/// What the database said about a column.
+#[derive(Debug, Clone, Default)]
+pub struct ColumnFacts {
+    /// Its name.
+    pub name: String,
+    /// Its type, as the server writes it.
+    pub column_type: String,
+    /// Whether it takes null.
+    pub nullable: bool,
+    /// What else it is: `auto_increment`.
+    pub extra: String,
+    /// What this user may do with it: `select,insert,update`.
+    pub privileges: String,
+}
+
+/// What the database said about an index.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IndexFacts {
+    /// Its name.
+    pub name: String,
+    /// Its columns; an expression is empty.
+    pub columns: Vec<String>,
+    /// Whether it is unique.
+    pub unique: bool,
+}
+
+/// Gathers the rows of [`DESCRIBE_INDEXES`]: an index's name, one of its columns, and whether it is unique.
+pub fn indexes(rows: impl IntoIterator<Item = (String, Option<String>, bool)>) -> Vec<IndexFacts> {
+    let mut indexes: Vec<IndexFacts> = Vec::new();
+    for (name, column, unique) in rows {
+        let column = column.unwrap_or_default();
+        match indexes.last_mut().filter(|last| last.name == name) {
+            Some(index) => index.columns.push(column),
+            None => indexes.push(IndexFacts { name, columns: vec![column], unique }),
+        }
+    }
+    indexes
+}
+
+/// Compares the facts with what the store needs. Nothing is found if all is well.
+pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
+    let name = table.display_name(Dialect::MySql);
+    let mut found = Vec::new();
+    check_server(facts, &mut found);
+    match &facts.table {
+        None => found.push(Finding::error(format!(
+            "there is no table {name}: run its DDL (MySqlTable::ddl) or its migration, or correct schema and name"
+        ))),
+        Some(live) => {
+            check_table(&name, live, &mut found);
+            check_columns(table, live, &name, &mut found);
+            check_index(table, live, &name, &mut found);
+        }
+    }
+    check_claims(table, facts, &mut found);
+    found
+}
+
+fn check_table(name: &str, live: &TableFacts, found: &mut Vec<Finding>) {
+    if live.kind != "BASE TABLE" {
+        found.push(Finding::error(format!("{name} is no table: name the table itself, not a view of it")));
+    } else if !live.engine.as_deref().is_some_and(|engine| engine.eq_ignore_ascii_case("InnoDB")) {
+        found.push(Finding::error(format!(
+            "{name} has the engine {}, which has no transactions: ALTER TABLE … ENGINE = InnoDB",
+            live.engine.as_deref().unwrap_or("none")
+        )));
+    }
+    if live.comment.starts_with("outbox schema ") && live.comment != version_comment() {
+        found.push(Finding::error(format!(
+            "{name} has another version than this library's {:?}: run the migrations between",
+            version_comment()
+        )));
+    }
+}
+
+#[cfg(test)]
+mod tests;

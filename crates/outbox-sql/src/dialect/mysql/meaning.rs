@@ -1,0 +1,91 @@
+//! What MySQL's and MariaDB's errors mean to the relay, by their numbers.
+
+/// What an error means, and whether trying again may help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meaning {
+    /// It stays until somebody does this.
+    Stays(String),
+    /// It may go away by itself.
+    MayGoAway(&'static str),
+}
+
+/// Two transactions waited for each other, and this one was rolled back.
+pub const DEADLOCK: u16 = 1213;
+/// A lock was waited for as long as it may be.
+pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
+
+/// What an error with this number means; `rights` are what the operation needs on the table.
+pub fn meaning(number: u16, message: &str, table: &str, rights: &str) -> Meaning {
+    transient(number).map_or_else(|| permanent(number, message, table, rights), Meaning::MayGoAway)
+}
+
+fn transient(number: u16) -> Option<&'static str> {
+    Some(match number {
+        DEADLOCK | 1020 => "the transaction conflicted with another",
+        LOCK_WAIT_TIMEOUT | 3572 => "the table or a row was locked for longer than the operation may take",
+        1969 | 3024 => "the statement took longer than the operation may take",
+        1317 => "the server cancelled the statement",
+        1927 | 1053 | 1079 | 1080 | 4031 => "the server ended the session",
+        1040 | 1203 | 1226 => "the server has no connection left for this user",
+        1047 => "this node of the cluster is not ready",
+        1041 | 1037 | 1038 | 1114 | 1021 | 3 | 28 => "the server has too little memory or disk",
+        1568 => "a transaction was open on the connection that the pool gave out",
+        1158..=1161 => "the connection to the server was lost",
+        _ => return None,
+    })
+}
+
+fn permanent(number: u16, message: &str, table: &str, rights: &str) -> Meaning {
+    Meaning::Stays(match number {
+        1146 | 1049 => {
+            format!("{message}: create {table} and its table of claims, or correct schema and name")
+        }
+        1046 => format!("the connection has no database: name one in the URL, or as the schema of {table}"),
+        1054 => format!("{table} lacks a column: {message}"),
+        1044 | 1142 | 1143 | 1227 | 1370 => {
+            format!(
+                "{message}: grant {rights} on {table}, and SELECT, INSERT and UPDATE on its table of claims"
+            )
+        }
+        1290 | 1792 | 1836 | 3100 => {
+            format!(
+                "the server is read-only, so that nothing could be marked: connect to the primary ({message})"
+            )
+        }
+        1665 => format!(
+            "the server's binary log is in the format STATEMENT, which READ COMMITTED cannot write: set \
+             binlog_format to ROW or MIXED ({message})"
+        ),
+        1045 | 1130 | 1698 | 1251 | 1873 => format!("the server refused the login: {message}"),
+        1064 | 1193 | 1235 | 1305 | 4161 => format!(
+            "the server does not know what the store says: it has to be MariaDB from 10.6 or MySQL from 8.0.14 \
+             ({message})"
+        ),
+        1153 | 1301 => format!("the message is larger than the server's max_allowed_packet: {message}"),
+        _ => format!("{table}: {message}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflicts_and_lost_sessions_may_go_away() {
+        for number in [DEADLOCK, LOCK_WAIT_TIMEOUT, 1317, 1927, 1040, 1053, 1969, 3024] {
+            assert!(matches!(meaning(number, "", "t", ""), Meaning::MayGoAway(_)), "{number}");
+        }
+    }
+
+    #[test]
+    fn what_stays_says_what_to_do() {
+        let what = |number| match meaning(number, "denied", "db.t", "SELECT and UPDATE") {
+            Meaning::Stays(what) => what,
+            Meaning::MayGoAway(what) => what.to_owned(),
+        };
+        assert!(what(1142).contains("grant SELECT and UPDATE on db.t"));
+        assert!(what(1290).contains("connect to the primary"));
+        assert!(what(1146).contains("create db.t"));
+        assert_eq!(what(1406), "db.t: denied");
+    }
+}

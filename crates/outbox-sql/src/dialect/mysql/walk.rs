@@ -1,0 +1,108 @@
+//! Finding the tenants that have something, from one to the next.
+
+use outbox_core::{MessageId, OldestPending};
+
+use crate::row;
+
+/// What a step of the walk answers about a tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalkedTenant {
+    /// The bytes of its id.
+    pub tenant: Vec<u8>,
+    /// The lowest id met.
+    pub id: i64,
+    /// How many of its entries were met.
+    pub entries: i64,
+    /// When that message happened, in microseconds since 1970; `None` if it cannot be read.
+    pub micros: Option<i64>,
+    /// The server's time, in microseconds since 1970.
+    pub now: i64,
+}
+
+/// A walk over the tenants that have something pending, by repeated
+/// [`probe_next`](super::MySqlStatements::probe_next).
+///
+/// Neither MySQL nor MariaDB leaps over a tenant's entries within a statement: they do so for a value that is
+/// known beforehand only. So a step meets a number of entries, and the next one begins after the last tenant met.
+/// Its cost does not grow with the rows: a step costs little, there is one more for a tenant with more than a step
+/// meets at most, and steps are short where tenants have many.
+#[derive(Debug)]
+pub struct Walk {
+    after: Vec<u8>,
+    limit: i64,
+    found: Vec<OldestPending>,
+}
+
+const FIRST: i64 = 256;
+const LEAST: i64 = 16;
+const MOST: i64 = 4_096;
+
+impl Walk {
+    /// A walk from the first tenant on.
+    #[expect(clippy::new_without_default, reason = "a walk that was not begun is no natural value")]
+    pub fn new() -> Self {
+        Self { after: Vec::new(), limit: FIRST, found: Vec::new() }
+    }
+
+    /// The next step's parameters: the tenant after which to look, and how many entries to meet.
+    pub fn step(&self) -> (&[u8], i64) {
+        (&self.after, self.limit)
+    }
+
+    /// Takes what a step answered, and says whether there is another.
+    pub fn take(&mut self, tenants: Vec<WalkedTenant>) -> bool {
+        let met: i64 = tenants.iter().map(|tenant| tenant.entries).sum();
+        let more = met >= self.limit;
+        let count = i64::try_from(tenants.len()).unwrap_or(MOST);
+        self.limit = (count * 4).clamp(LEAST, MOST);
+        for WalkedTenant { tenant, id, micros, now, .. } in tenants {
+            if tenant > self.after {
+                self.after.clone_from(&tenant);
+            }
+            self.found.extend(row::oldest(tenant, MessageId::new(id), micros, now));
+        }
+        more
+    }
+
+    /// What was found.
+    pub fn found(self) -> Vec<OldestPending> {
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(name: &str, entries: i64) -> WalkedTenant {
+        WalkedTenant { tenant: name.into(), id: 1, entries, micros: Some(0), now: 5 }
+    }
+
+    #[test]
+    fn a_step_that_met_fewer_entries_than_it_might_was_the_last() {
+        let mut walk = Walk::new();
+        assert_eq!(walk.step(), (&b""[..], FIRST));
+        assert!(!walk.take(vec![tenant("a", FIRST - 1)]));
+        assert_eq!(walk.found().len(), 1);
+    }
+
+    #[test]
+    fn the_next_step_begins_after_the_last_tenant_and_is_as_long_as_they_are_many() {
+        let mut walk = Walk::new();
+        assert!(walk.take(vec![tenant("b", FIRST - 1), tenant("a", 1)]));
+        assert_eq!(walk.step(), (&b"b"[..], LEAST));
+        assert!(walk.take((0..LEAST).map(|index| tenant(&format!("c{index:02}"), 1)).collect()));
+        assert_eq!(walk.step(), (&b"c15"[..], 64));
+        assert!(!walk.take(Vec::new()));
+        assert_eq!(walk.found().len(), 18);
+    }
+
+    #[test]
+    fn a_tenant_that_is_no_text_is_left_out_and_ends_nothing() {
+        let mut walk = Walk::new();
+        let hostile = WalkedTenant { tenant: vec![0xff], ..tenant("", FIRST) };
+        assert!(walk.take(vec![hostile]));
+        assert_eq!(walk.step().0, [0xff]);
+        assert!(walk.found().is_empty());
+    }
+}
