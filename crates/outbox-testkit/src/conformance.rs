@@ -28,7 +28,9 @@ macro_rules! __law_test {
         #[test]
         $($attributes)*
         fn $law() {
-            $crate::conformance::run(stringify!($law), $crate::laws::$group::$law::<$harness>);
+            $crate::conformance::run::<$harness>(stringify!($law), |trial| {
+                Box::pin($crate::laws::$group::$law(trial))
+            });
         }
     };
 }
@@ -136,22 +138,22 @@ pub struct Law {
 }
 
 /// What puts a law on trial.
-pub type RunLaw<H> = fn(Trial<H>) -> BoxFuture<'static, ()>;
+pub type RunLaw = fn(Trial) -> BoxFuture<'static, ()>;
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __law_push {
-    ([$list:ident] [$harness:ty] $group:ident $law:ident) => {
+    ([$list:ident] [] $group:ident $law:ident) => {
         let law = Law { group: stringify!($group), name: stringify!($law) };
-        let run: RunLaw<$harness> = |trial| Box::pin($crate::laws::$group::$law(trial));
+        let run: RunLaw = |trial| Box::pin($crate::laws::$group::$law(trial));
         $list.push((law, run));
     };
 }
 
 /// Every law, in the order of the contract, with what puts it on trial.
-pub fn laws<H: Harness>() -> Vec<(Law, RunLaw<H>)> {
+pub fn laws() -> Vec<(Law, RunLaw)> {
     let mut list = Vec::new();
-    crate::__laws! { __law_push [list] [H] }
+    crate::__laws! { __law_push [list] [] }
     list
 }
 
@@ -168,23 +170,23 @@ pub(crate) fn number_from_env(name: &str) -> Option<u32> {
 ///
 /// # Panics
 /// If the law is broken, or is not through by the deadline.
-pub fn run<H, F, L>(name: &'static str, law: L)
-where
-    H: Harness,
-    F: Future<Output = ()> + Send + 'static,
-    L: FnOnce(Trial<H>) -> F + Send + 'static,
-{
-    let through = on_a_runtime(name, H::DEADLINE, async move {
-        let trial = Trial::new(name, H::open().await);
+pub fn run<H: Harness>(name: &'static str, law: RunLaw) {
+    let open: BoxFuture<'static, Trial> = Box::pin(async move { Trial::new(name, H::open().await) });
+    if try_law(name, H::DEADLINE, open, law) {
+        checked(H::name(), name);
+    }
+}
+
+/// Whether the whole law was checked, as far as the harness can.
+fn try_law(name: &str, deadline: Duration, open: BoxFuture<'static, Trial>, law: RunLaw) -> bool {
+    on_a_runtime(name, deadline, async move {
+        let trial = open.await;
         let verdict = tokio::spawn(law(trial.clone())).await;
         let through = trial.is_checked();
         trial.close().await;
         joined(verdict);
         through
-    });
-    if through {
-        checked(H::name(), name);
-    }
+    })
 }
 
 /// Runs a trial on a multi-thread runtime of its own.

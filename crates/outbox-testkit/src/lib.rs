@@ -14,6 +14,7 @@ mod capability;
 mod clock;
 pub mod conformance;
 mod cut;
+mod erased;
 mod faulty_publisher;
 mod faulty_store;
 mod harness;

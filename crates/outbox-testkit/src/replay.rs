@@ -6,9 +6,10 @@ use std::sync::Arc;
 use outbox_core::{ClaimOutcome, Claimed, MessageId, Settlement, Store, TenantId};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
+use crate::erased::ErasedWrite;
 use crate::model::{Model, REPLICAS, Step, TENANTS};
 use crate::trial::{chain, ids, limit_of, message, named, probe, request, tenant};
-use crate::{Capability, Harness, Trial, Write};
+use crate::{Capability, Trial};
 
 /// Plays random stories of up to `steps` steps on one table, each with tenants of its own: the same stories
 /// in every run.
@@ -17,7 +18,7 @@ use crate::{Capability, Harness, Trial, Write};
 ///
 /// # Panics
 /// If the store's answer differs from the model's: with the shortest story found that shows it.
-pub fn stories<H: Harness>(trial: &Trial<H>, runtime: &tokio::runtime::Handle, cases: u32, steps: usize) {
+pub fn stories(trial: &Trial, runtime: &tokio::runtime::Handle, cases: u32, steps: usize) {
     let config = Config { cases, failure_persistence: None, max_shrink_time: 15_000, ..Config::default() };
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &[11; 32]);
     let mut runner = TestRunner::new_with_rng(config, random);
@@ -44,7 +45,7 @@ fn told(story: &[Step]) -> String {
 }
 
 /// Plays a story; an error says in which step the store differs from the model, and how.
-async fn play<H: Harness>(trial: &Trial<H>, case: u32, story: &[Step]) -> Result<(), String> {
+async fn play(trial: &Trial, case: u32, story: &[Step]) -> Result<(), String> {
     let mut replicas = Vec::new();
     for _ in 0..REPLICAS {
         replicas.push(trial.store().await);
@@ -59,16 +60,16 @@ async fn play<H: Harness>(trial: &Trial<H>, case: u32, story: &[Step]) -> Result
     Ok(())
 }
 
-struct Play<'a, H: Harness> {
-    trial: &'a Trial<H>,
-    replicas: Vec<Arc<H::Store>>,
+struct Play<'a> {
+    trial: &'a Trial,
+    replicas: Vec<Arc<dyn Store>>,
     tenants: Vec<TenantId>,
     model: Model,
-    writes: Vec<H::Write>,
+    writes: Vec<Box<dyn ErasedWrite>>,
     claims: Vec<Claimed>,
 }
 
-impl<H: Harness> Play<'_, H> {
+impl Play<'_> {
     async fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
             Step::Write(tenants) => self.write(tenants).await,
@@ -150,7 +151,7 @@ impl<H: Harness> Play<'_, H> {
         let expected = self.model.claim(tenant, limit);
         let outcome = match &expected {
             // A claim that was dropped may still be on its way back.
-            Some(_) => self.trial.claim_by(store, &request, "the model says that it is free").await,
+            Some(_) => self.trial.claim_by(&**store, &request, "the model says that it is free").await,
             None => self
                 .trial
                 .at_once("a claim on a held tenant", store.claim(&request))
@@ -170,7 +171,7 @@ impl<H: Harness> Play<'_, H> {
 
     async fn settle(&mut self, claim: usize, mask: u32) -> Result<(), String> {
         let Some(claim) = place(claim, self.claims.len()) else { return Ok(()) };
-        if H::CANNOT.contains(&Capability::OverlappingWrites) {
+        if self.trial.facts().cannot.contains(&Capability::OverlappingWrites) {
             // A database with one writer at a time: the mark would wait for the open write.
             self.commit_all().await;
         }

@@ -1,5 +1,6 @@
 //! One law on trial: its table, and what the laws do to it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,27 +11,27 @@ use outbox_core::{
 };
 
 use crate::capability::answered;
-use crate::{Capability, Harness, Leftovers, Unsupported, Write};
+use crate::erased::{ErasedHarness, Facts};
+use crate::{Capability, Harness, Leftovers, Unsupported};
 
 /// A law on trial on a table of its own.
-#[derive(Debug)]
-pub struct Trial<H> {
+#[derive(Clone)]
+pub struct Trial {
     law: &'static str,
-    harness: Arc<H>,
+    facts: Facts,
+    harness: Arc<Box<dyn ErasedHarness>>,
     /// Whether some of the law could not be checked.
     unchecked: Arc<AtomicBool>,
 }
 
-impl<H> Clone for Trial<H> {
-    fn clone(&self) -> Self {
-        Self { law: self.law, harness: Arc::clone(&self.harness), unchecked: Arc::clone(&self.unchecked) }
-    }
-}
-
-impl<H: Harness> Trial<H> {
+impl Trial {
     /// Puts the law of this name on trial.
-    pub fn new(law: &'static str, harness: H) -> Self {
-        Self { law, harness: Arc::new(harness), unchecked: Arc::default() }
+    pub fn new(law: &'static str, harness: impl Harness) -> Self {
+        Self::of(law, Box::new(harness))
+    }
+
+    pub(crate) fn of(law: &'static str, harness: Box<dyn ErasedHarness>) -> Self {
+        Self { law, facts: harness.facts(), harness: Arc::new(harness), unchecked: Arc::default() }
     }
 
     /// Removes what the harness made, if this is the last clone.
@@ -41,17 +42,22 @@ impl<H: Harness> Trial<H> {
     }
 
     /// The same law's second table.
-    pub(crate) fn beside(&self, harness: H) -> Self {
-        Self::new(self.law, harness)
+    pub(crate) fn beside(&self, harness: Box<dyn ErasedHarness>) -> Self {
+        Self::of(self.law, harness)
     }
 
-    pub(crate) fn harness(&self) -> &H {
-        &self.harness
+    pub(crate) fn harness(&self) -> &dyn ErasedHarness {
+        &**self.harness
+    }
+
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
     }
 
     /// What a hook answered, if the harness can; otherwise the law is reported as not checked.
     pub(crate) fn can<T>(&self, capability: Capability, answer: Result<T, Unsupported>) -> Option<T> {
-        let answer = answered(H::name(), self.law, &capability, H::CANNOT.contains(&capability), answer);
+        let declared_impossible = self.facts.cannot.contains(&capability);
+        let answer = answered(self.facts.name, self.law, &capability, declared_impossible, answer);
         if answer.is_none() {
             self.unchecked.store(true, Ordering::Relaxed);
         }
@@ -64,8 +70,8 @@ impl<H: Harness> Trial<H> {
     }
 
     /// Another process's store.
-    pub(crate) async fn store(&self) -> Arc<H::Store> {
-        Arc::new(self.harness.connect().await)
+    pub(crate) async fn store(&self) -> Arc<dyn Store> {
+        self.harness.connect().await
     }
 
     /// Writes rows and commits them.
@@ -87,7 +93,7 @@ impl<H: Harness> Trial<H> {
         let start = Instant::now();
         loop {
             let leftovers = self.harness.leftovers().await?;
-            if leftovers == Leftovers::NONE || start.elapsed() > H::FREE_WITHIN {
+            if leftovers == Leftovers::NONE || start.elapsed() > self.facts.free_within {
                 return Ok(leftovers);
             }
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -98,19 +104,24 @@ impl<H: Harness> Trial<H> {
     ///
     /// # Panics
     /// If it is not free within the time that a store may take.
-    pub(crate) async fn claim_freed(&self, store: &H::Store, tenant: &TenantId, why: &str) -> Claimed {
+    pub(crate) async fn claim_freed(&self, store: &dyn Store, tenant: &TenantId, why: &str) -> Claimed {
         match self.claim_by(store, &request(tenant, 1_000), why).await {
             ClaimOutcome::Claimed(claimed) => claimed,
-            _ => panic!("tenant {tenant} is still held {:?} after {why}", H::FREE_WITHIN),
+            _ => panic!("tenant {tenant} is still held {:?} after {why}", self.facts.free_within),
         }
     }
 
     /// Claims a tenant until it gets it, or until the time is up that a store may take.
-    pub(crate) async fn claim_by(&self, store: &H::Store, request: &ClaimRequest, why: &str) -> ClaimOutcome {
+    pub(crate) async fn claim_by(
+        &self,
+        store: &dyn Store,
+        request: &ClaimRequest,
+        why: &str,
+    ) -> ClaimOutcome {
         let start = Instant::now();
         loop {
             match store.claim(request).await {
-                Ok(ClaimOutcome::Held) if start.elapsed() <= H::FREE_WITHIN => {
+                Ok(ClaimOutcome::Held) if start.elapsed() <= self.facts.free_within => {
                     tokio::time::sleep(LOOK_AGAIN).await;
                 }
                 Ok(outcome) => return outcome,
@@ -126,10 +137,16 @@ impl<H: Harness> Trial<H> {
     /// # Panics
     /// If it does not answer at once.
     pub(crate) async fn at_once<T>(&self, what: &str, future: impl Future<Output = T>) -> T {
-        let Ok(answer) = tokio::time::timeout(H::AT_ONCE, future).await else {
-            panic!("{what} did not answer within {:?}: it waits for the holder", H::AT_ONCE)
+        let Ok(answer) = tokio::time::timeout(self.facts.at_once, future).await else {
+            panic!("{what} did not answer within {:?}: it waits for the holder", self.facts.at_once)
         };
         answer
+    }
+}
+
+impl fmt::Debug for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trial").field("law", &self.law).field("facts", &self.facts).finish_non_exhaustive()
     }
 }
 
@@ -157,7 +174,7 @@ pub(crate) fn limit_of(limit: u32) -> std::num::NonZeroU32 {
     std::num::NonZeroU32::new(limit).unwrap_or(std::num::NonZeroU32::MIN)
 }
 
-pub(crate) async fn claim_outcome<S: Store>(store: &S, tenant: &TenantId, limit: u32) -> ClaimOutcome {
+pub(crate) async fn claim_outcome(store: &dyn Store, tenant: &TenantId, limit: u32) -> ClaimOutcome {
     match store.claim(&request(tenant, limit)).await {
         Ok(outcome) => outcome,
         Err(error) => panic!("a claim on {tenant} failed: {}", chain(&error)),
@@ -165,7 +182,7 @@ pub(crate) async fn claim_outcome<S: Store>(store: &S, tenant: &TenantId, limit:
 }
 
 /// Claims a tenant that is free.
-pub(crate) async fn claim<S: Store>(store: &S, tenant: &TenantId, limit: u32) -> Claimed {
+pub(crate) async fn claim(store: &dyn Store, tenant: &TenantId, limit: u32) -> Claimed {
     match claim_outcome(store, tenant, limit).await {
         ClaimOutcome::Claimed(claimed) => claimed,
         _ => panic!("nobody holds tenant {tenant}, yet a claim says that it is held"),
@@ -178,7 +195,7 @@ pub(crate) async fn settle(claimed: Claimed, published: &[MessageId]) {
     }
 }
 
-pub(crate) async fn is_held<S: Store>(store: &S, tenant: &TenantId) -> bool {
+pub(crate) async fn is_held(store: &dyn Store, tenant: &TenantId) -> bool {
     match claim_outcome(store, tenant, 1).await {
         // A dropped claim may keep the tenant for a moment: the question gives back what it took.
         ClaimOutcome::Claimed(claimed) => {
@@ -190,7 +207,7 @@ pub(crate) async fn is_held<S: Store>(store: &S, tenant: &TenantId) -> bool {
 }
 
 /// The ids of a tenant's pending messages.
-pub(crate) async fn pending<S: Store>(store: &S, tenant: &TenantId) -> Vec<MessageId> {
+pub(crate) async fn pending(store: &dyn Store, tenant: &TenantId) -> Vec<MessageId> {
     match store.pending(tenant, limit_of(10_000)).await {
         Ok(messages) => messages.iter().map(|message| message.id).collect(),
         Err(error) => panic!("pending of {tenant} failed: {}", chain(&error)),
@@ -198,7 +215,7 @@ pub(crate) async fn pending<S: Store>(store: &S, tenant: &TenantId) -> Vec<Messa
 }
 
 /// What a probe of these tenants answers, in the order of the tenants' names.
-pub(crate) async fn probe<S: Store>(store: &S, tenants: Tenants) -> Vec<OldestPending> {
+pub(crate) async fn probe(store: &dyn Store, tenants: Tenants) -> Vec<OldestPending> {
     match store.probe(&ProbeRequest::new(tenants)).await {
         Ok(mut oldest) => {
             oldest.sort_by(|a, b| a.tenant_id.cmp(&b.tenant_id));

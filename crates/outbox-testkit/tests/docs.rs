@@ -1,9 +1,6 @@
 //! The pages about the suite say what the suite is.
 
-use outbox_core::NewMessage;
-use outbox_memory::MemoryStore;
 use outbox_testkit::conformance::{Law, laws};
-use outbox_testkit::{Harness, OpenWrite};
 
 /// Every law of the suite is in `docs/contract.md`, under its group and in its place, and every law there is
 /// in the suite.
@@ -19,8 +16,7 @@ fn the_contract_lists_the_laws_of_the_suite() {
             listed.push((group.clone(), law.to_owned()));
         }
     }
-    let suite =
-        laws::<Memory>().into_iter().map(|(Law { group, name, .. }, _)| (group.to_owned(), name.to_owned()));
+    let suite = laws().into_iter().map(|(Law { group, name, .. }, _)| (group.to_owned(), name.to_owned()));
     assert_eq!(listed, suite.collect::<Vec<_>>());
 }
 
@@ -31,24 +27,4 @@ fn the_page_on_writing_a_store_shows_what_runs() {
     let blocks: Vec<_> =
         page.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     assert_eq!(blocks.join("\n"), include_str!("write_a_store.rs"));
-}
-
-/// Only its type is of use here.
-struct Memory;
-
-impl Harness for Memory {
-    type Store = MemoryStore;
-    type Write = OpenWrite;
-
-    async fn open() -> Self {
-        Self
-    }
-
-    async fn connect(&self) -> MemoryStore {
-        MemoryStore::new()
-    }
-
-    async fn write(&self, _rows: &[NewMessage]) -> OpenWrite {
-        OpenWrite::new(Vec::new(), async {})
-    }
 }

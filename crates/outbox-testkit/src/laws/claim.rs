@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use outbox_core::{ClaimOutcome, NewMessage, Store, StoreOperation};
+use outbox_core::{ClaimOutcome, NewMessage, StoreOperation};
 
 use crate::trial::{claim, claim_outcome, ids, is_held, pending, request, settle, some, tenant};
-use crate::{Capability, Harness, Trial};
+use crate::{Capability, Trial};
 
 /// A claim hands out the oldest unpublished messages, in id order, at most `limit`.
-pub async fn claim_is_in_id_order_up_to_the_limit<H: Harness>(trial: Trial<H>) {
+pub async fn claim_is_in_id_order_up_to_the_limit(trial: Trial) {
     let acme = tenant("acme");
     let written = trial.commit_some(&acme, 12).await;
     let store = trial.store().await;
@@ -21,7 +21,7 @@ pub async fn claim_is_in_id_order_up_to_the_limit<H: Harness>(trial: Trial<H>) {
 }
 
 /// A claim hands out messages of its tenant, and of no other.
-pub async fn claim_is_the_tenants_own<H: Harness>(trial: Trial<H>) {
+pub async fn claim_is_the_tenants_own(trial: Trial) {
     let (acme, globex) = (tenant("acme"), tenant("globex"));
     let rows: Vec<NewMessage> =
         some(&acme, 3).into_iter().zip(some(&globex, 3)).flat_map(|(a, g)| [a, g]).collect();
@@ -35,7 +35,7 @@ pub async fn claim_is_the_tenants_own<H: Harness>(trial: Trial<H>) {
 
 /// A message is handed out while those before it have fewer payload bytes than `max_bytes`; so there is
 /// always at least one.
-pub async fn claim_stops_at_max_bytes<H: Harness>(trial: Trial<H>) {
+pub async fn claim_stops_at_max_bytes(trial: Trial) {
     let acme = tenant("acme");
     let rows: Vec<_> = (0..5)
         .map(|n| NewMessage::new(acme.clone(), "kind", format!("subject-{n}"), vec![7; 1_000]))
@@ -53,7 +53,7 @@ pub async fn claim_stops_at_max_bytes<H: Harness>(trial: Trial<H>) {
 }
 
 /// A tenant that is held by a claim is held for every other store, also for one of another process.
-pub async fn claim_excludes_every_other_store<H: Harness>(trial: Trial<H>) {
+pub async fn claim_excludes_every_other_store(trial: Trial) {
     let acme = tenant("acme");
     let written = trial.commit_some(&acme, 2).await;
     let (holder, other) = (trial.store().await, trial.store().await);
@@ -65,7 +65,7 @@ pub async fn claim_excludes_every_other_store<H: Harness>(trial: Trial<H>) {
 }
 
 /// A tenant that is held by a claim is held for the store that made it, too: claims do not nest.
-pub async fn claim_excludes_its_own_store<H: Harness>(trial: Trial<H>) {
+pub async fn claim_excludes_its_own_store(trial: Trial) {
     let acme = tenant("acme");
     trial.commit_some(&acme, 2).await;
     let store = trial.store().await;
@@ -78,7 +78,7 @@ pub async fn claim_excludes_its_own_store<H: Harness>(trial: Trial<H>) {
 }
 
 /// A claim on a held tenant says so at once, however often it is asked; it never waits for the holder.
-pub async fn claim_never_waits_for_the_holder<H: Harness>(trial: Trial<H>) {
+pub async fn claim_never_waits_for_the_holder(trial: Trial) {
     let acme = tenant("acme");
     trial.commit_some(&acme, 2).await;
     let (holder, other) = (trial.store().await, trial.store().await);
@@ -90,7 +90,7 @@ pub async fn claim_never_waits_for_the_holder<H: Harness>(trial: Trial<H>) {
 }
 
 /// A tenant that has nothing pending can be claimed: its claim hands out nothing and excludes others.
-pub async fn claim_holds_an_empty_tenant<H: Harness>(trial: Trial<H>) {
+pub async fn claim_holds_an_empty_tenant(trial: Trial) {
     let acme = tenant("acme");
     let (holder, other) = (trial.store().await, trial.store().await);
     let claimed = claim(&*holder, &acme, 10).await;
@@ -100,7 +100,7 @@ pub async fn claim_holds_an_empty_tenant<H: Harness>(trial: Trial<H>) {
 }
 
 /// Claims of different tenants do not exclude each other, in one store or in several.
-pub async fn claims_of_other_tenants_are_not_excluded<H: Harness>(trial: Trial<H>) {
+pub async fn claims_of_other_tenants_are_not_excluded(trial: Trial) {
     let tenants: Vec<_> = (0..6).map(|n| tenant(&format!("tenant-{n}"))).collect();
     for tenant in &tenants {
         trial.commit_some(tenant, 1).await;
@@ -117,7 +117,7 @@ pub async fn claims_of_other_tenants_are_not_excluded<H: Harness>(trial: Trial<H
 }
 
 /// A store holds as many claims at once as it says, and gives them all back.
-pub async fn claims_up_to_max_claims_are_held_at_once<H: Harness>(trial: Trial<H>) {
+pub async fn claims_up_to_max_claims_are_held_at_once(trial: Trial) {
     let store = trial.store().await;
     let claims = store.max_claims().map_or(16, |max| max.get().min(16));
     for round in 0..2 {
@@ -134,7 +134,7 @@ pub async fn claims_up_to_max_claims_are_held_at_once<H: Harness>(trial: Trial<H
 }
 
 /// Two outbox tables in one database do not exclude each other, and do not see each other's rows.
-pub async fn claims_of_another_table_are_not_excluded<H: Harness>(trial: Trial<H>) {
+pub async fn claims_of_another_table_are_not_excluded(trial: Trial) {
     let another = trial.harness().another_table().await;
     let Some(another) = trial.can(Capability::AnotherTable, another) else { return };
     let acme = tenant("acme");
@@ -151,7 +151,7 @@ pub async fn claims_of_another_table_are_not_excluded<H: Harness>(trial: Trial<H
 }
 
 /// `verify` answers that a claim lives, as often as it is asked, and neither marks nor gives back.
-pub async fn verify_says_that_a_claim_lives<H: Harness>(trial: Trial<H>) {
+pub async fn verify_says_that_a_claim_lives(trial: Trial) {
     let acme = tenant("acme");
     let written = trial.commit_some(&acme, 2).await;
     let (holder, other) = (trial.store().await, trial.store().await);
@@ -165,7 +165,7 @@ pub async fn verify_says_that_a_claim_lives<H: Harness>(trial: Trial<H>) {
 }
 
 /// However many replicas and tasks race for a tenant, there is never more than one holder.
-pub async fn claim_has_one_holder_under_contention<H: Harness>(trial: Trial<H>) {
+pub async fn claim_has_one_holder_under_contention(trial: Trial) {
     let acme = tenant("acme");
     trial.commit_some(&acme, 1).await;
     let holders = Arc::new(AtomicU32::new(0));
@@ -193,7 +193,7 @@ pub async fn claim_has_one_holder_under_contention<H: Harness>(trial: Trial<H>) 
 
 /// What a claim hands out was unmarked after the claim was taken: replicas that hand a tenant to each other
 /// never get a message that the previous holder marked, whatever the server's default isolation.
-pub async fn claim_never_hands_out_what_was_marked<H: Harness>(trial: Trial<H>) {
+pub async fn claim_never_hands_out_what_was_marked(trial: Trial) {
     let acme = tenant("acme");
     // In turns: the next holder has seen the tenant held before it gets it.
     let stores = [trial.store().await, trial.store().await];
@@ -239,7 +239,7 @@ pub async fn claim_never_hands_out_what_was_marked<H: Harness>(trial: Trial<H>) 
 }
 
 /// A store that cannot mark does not claim: on a read-only server the claim itself fails.
-pub async fn claim_fails_where_it_cannot_mark<H: Harness>(trial: Trial<H>) {
+pub async fn claim_fails_where_it_cannot_mark(trial: Trial) {
     let acme = tenant("acme");
     trial.commit_some(&acme, 1).await;
     let read_only = trial.harness().set_read_only().await;

@@ -1,13 +1,13 @@
 //! The laws of what is written: it comes back as it was.
 
-use outbox_core::{Headers, NewMessage, OutboxMessage, Payload, Store, Timestamp};
+use outbox_core::{Headers, NewMessage, OutboxMessage, Payload, Timestamp};
 
+use crate::Trial;
 use crate::trial::{claim, is_held, limit_of, message, named, pending, probe, settle, tenant};
-use crate::{Harness, Trial};
 
 /// Tenants compare by bytes: case, composed and decomposed letters and trailing spaces make them different,
 /// in reads, probes and claims.
-pub async fn tenants_compare_by_bytes<H: Harness>(trial: Trial<H>) {
+pub async fn tenants_compare_by_bytes(trial: Trial) {
     let tenants: Vec<_> = ALIKE.iter().map(|id| tenant(id)).collect();
     let rows: Vec<_> = tenants.iter().map(|tenant| message(tenant, 0)).collect();
     let written = trial.commit(&rows).await;
@@ -26,7 +26,7 @@ pub async fn tenants_compare_by_bytes<H: Harness>(trial: Trial<H>) {
 }
 
 /// Tenants that are alike do not exclude each other.
-pub async fn claims_of_tenants_alike_are_not_excluded<H: Harness>(trial: Trial<H>) {
+pub async fn claims_of_tenants_alike_are_not_excluded(trial: Trial) {
     let store = trial.store().await;
     for pair in ALIKE.windows(2) {
         let held = claim(&*store, &tenant(pair[0]), 1).await;
@@ -37,7 +37,7 @@ pub async fn claims_of_tenants_alike_are_not_excluded<H: Harness>(trial: Trial<H
 }
 
 /// Kinds and subjects come back as they were written, byte by byte.
-pub async fn kind_and_subject_come_back<H: Harness>(trial: Trial<H>) {
+pub async fn kind_and_subject_come_back(trial: Trial) {
     let acme = tenant("acme");
     let texts = ALIKE.iter().chain(&["", "two\nlines\ttab", "\u{1}\u{7f}", "\\u0000", "{}", "a;--"]);
     let rows: Vec<_> = texts.map(|text| NewMessage::new(acme.clone(), *text, *text, "x")).collect();
@@ -45,7 +45,7 @@ pub async fn kind_and_subject_come_back<H: Harness>(trial: Trial<H>) {
 }
 
 /// A payload comes back as it was written: every byte, NUL, and bytes that are no text.
-pub async fn payload_comes_back<H: Harness>(trial: Trial<H>) {
+pub async fn payload_comes_back(trial: Trial) {
     let acme = tenant("acme");
     let all_bytes: Vec<u8> = (0..=u8::MAX).collect();
     let payloads = [
@@ -61,7 +61,7 @@ pub async fn payload_comes_back<H: Harness>(trial: Trial<H>) {
 }
 
 /// A message without a payload is a tombstone, and one with an empty payload is not.
-pub async fn tombstone_is_no_empty_payload<H: Harness>(trial: Trial<H>) {
+pub async fn tombstone_is_no_empty_payload(trial: Trial) {
     let acme = tenant("acme");
     let rows = [
         NewMessage::tombstone(acme.clone(), "order.deleted", "order-1"),
@@ -72,7 +72,7 @@ pub async fn tombstone_is_no_empty_payload<H: Harness>(trial: Trial<H>) {
 }
 
 /// A payload of 10 MB comes back.
-pub async fn large_payload_comes_back<H: Harness>(trial: Trial<H>) {
+pub async fn large_payload_comes_back(trial: Trial) {
     let acme = tenant("acme");
     let mut random = fastrand::Rng::with_seed(10);
     let mut bytes = vec![0; 10_000_000];
@@ -82,7 +82,7 @@ pub async fn large_payload_comes_back<H: Harness>(trial: Trial<H>) {
 }
 
 /// Headers come back as they were written, names and values.
-pub async fn headers_come_back<H: Harness>(trial: Trial<H>) {
+pub async fn headers_come_back(trial: Trial) {
     let acme = tenant("acme");
     let long = "0123456789".repeat(10_000);
     let pairs = [
@@ -116,7 +116,7 @@ pub async fn headers_come_back<H: Harness>(trial: Trial<H>) {
 }
 
 /// `occurred_at` comes back to the microsecond, before 1970 and after 2038, whatever the session's time zone.
-pub async fn occurred_at_comes_back<H: Harness>(trial: Trial<H>) {
+pub async fn occurred_at_comes_back(trial: Trial) {
     let acme = tenant("acme");
     let times = [
         0,
@@ -140,7 +140,7 @@ pub async fn occurred_at_comes_back<H: Harness>(trial: Trial<H>) {
 }
 
 /// A store's source is not empty, never changes, and is the same in every process.
-pub async fn source_is_the_same_everywhere<H: Harness>(trial: Trial<H>) {
+pub async fn source_is_the_same_everywhere(trial: Trial) {
     let (store, other) = (trial.store().await, trial.store().await);
     let source = store.source().to_owned();
     assert!(!source.is_empty());
@@ -185,7 +185,7 @@ const ALIKE: &[&str] = &[
 ];
 
 /// Writes rows of one tenant and reads them with `pending` and with a claim.
-async fn round_trip<H: Harness>(trial: &Trial<H>, rows: Vec<NewMessage>) {
+async fn round_trip(trial: &Trial, rows: Vec<NewMessage>) {
     let tenant = rows[0].tenant_id.clone();
     let written = trial.commit(&rows).await;
     let store = trial.store().await;

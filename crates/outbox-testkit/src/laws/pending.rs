@@ -1,11 +1,11 @@
 //! The laws of `pending`.
 
+use crate::Trial;
 use crate::trial::{claim, is_held, limit_of, named, pending, probe, settle, some, tenant};
-use crate::{Harness, Trial};
-use outbox_core::{NewMessage, Store};
+use outbox_core::NewMessage;
 
 /// `pending` answers the oldest unpublished messages, in id order, at most `limit`.
-pub async fn pending_is_in_id_order_up_to_the_limit<H: Harness>(trial: Trial<H>) {
+pub async fn pending_is_in_id_order_up_to_the_limit(trial: Trial) {
     let acme = tenant("acme");
     let store = trial.store().await;
     assert!(pending(&*store, &acme).await.is_empty(), "a tenant without messages has none pending");
@@ -19,7 +19,7 @@ pub async fn pending_is_in_id_order_up_to_the_limit<H: Harness>(trial: Trial<H>)
 }
 
 /// `pending` answers messages of the tenant that it is asked for, and of no other.
-pub async fn pending_is_the_tenants_own<H: Harness>(trial: Trial<H>) {
+pub async fn pending_is_the_tenants_own(trial: Trial) {
     let (acme, globex) = (tenant("acme"), tenant("globex"));
     let rows: Vec<NewMessage> =
         some(&acme, 3).into_iter().zip(some(&globex, 3)).flat_map(|(a, g)| [a, g]).collect();
@@ -30,7 +30,7 @@ pub async fn pending_is_the_tenants_own<H: Harness>(trial: Trial<H>) {
 }
 
 /// `pending` claims nothing: afterwards, the tenant is free for everybody.
-pub async fn pending_claims_nothing<H: Harness>(trial: Trial<H>) {
+pub async fn pending_claims_nothing(trial: Trial) {
     let acme = tenant("acme");
     trial.commit_some(&acme, 2).await;
     let (reader, other) = (trial.store().await, trial.store().await);
@@ -39,7 +39,7 @@ pub async fn pending_claims_nothing<H: Harness>(trial: Trial<H>) {
 }
 
 /// `pending` changes nothing: the same rows are pending afterwards, for everybody.
-pub async fn pending_changes_nothing<H: Harness>(trial: Trial<H>) {
+pub async fn pending_changes_nothing(trial: Trial) {
     let acme = tenant("acme");
     let ids = trial.commit_some(&acme, 3).await;
     let (reader, other) = (trial.store().await, trial.store().await);
@@ -51,7 +51,7 @@ pub async fn pending_changes_nothing<H: Harness>(trial: Trial<H>) {
 }
 
 /// `pending` sees the same rows while another holds the claim, without waiting for it.
-pub async fn pending_sees_through_a_claim<H: Harness>(trial: Trial<H>) {
+pub async fn pending_sees_through_a_claim(trial: Trial) {
     let acme = tenant("acme");
     let ids = trial.commit_some(&acme, 3).await;
     let (holder, reader) = (trial.store().await, trial.store().await);

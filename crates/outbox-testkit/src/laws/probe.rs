@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use outbox_core::{OldestPending, Tenants, Timestamp};
 
+use crate::Trial;
 use crate::trial::{claim, is_held, message, named, pending, probe, settle, tenant};
-use crate::{Harness, Trial};
 
 /// One probe answers each tenant that it is asked for and that has something pending: its lowest id and when
 /// that message happened.
-pub async fn probe_answers_each_tenants_oldest<H: Harness>(trial: Trial<H>) {
+pub async fn probe_answers_each_tenants_oldest(trial: Trial) {
     let tenants = [tenant("acme"), tenant("globex"), tenant("initech")];
     let happened = |n: usize| Timestamp::from_micros(1_700_000_000_000_000 + i64::try_from(n).unwrap_or(0));
     let mut rows = Vec::new();
@@ -29,7 +29,7 @@ pub async fn probe_answers_each_tenants_oldest<H: Harness>(trial: Trial<H>) {
 }
 
 /// A tenant that has nothing pending is absent: one without rows, and one whose rows are all settled.
-pub async fn probe_leaves_out_who_has_nothing<H: Harness>(trial: Trial<H>) {
+pub async fn probe_leaves_out_who_has_nothing(trial: Trial) {
     let (acme, settled, unknown) = (tenant("acme"), tenant("settled"), tenant("unknown"));
     trial.commit_some(&acme, 1).await;
     let ids = trial.commit_some(&settled, 2).await;
@@ -40,7 +40,7 @@ pub async fn probe_leaves_out_who_has_nothing<H: Harness>(trial: Trial<H>) {
 }
 
 /// A probe of named tenants answers about no other tenant.
-pub async fn probe_answers_only_who_was_asked_for<H: Harness>(trial: Trial<H>) {
+pub async fn probe_answers_only_who_was_asked_for(trial: Trial) {
     let tenants: Vec<_> = ["a", "b", "c", "d"].into_iter().map(tenant).collect();
     for tenant in &tenants {
         trial.commit_some(tenant, 1).await;
@@ -51,7 +51,7 @@ pub async fn probe_answers_only_who_was_asked_for<H: Harness>(trial: Trial<H>) {
 }
 
 /// A probe without a list finds whoever has something pending, and nobody else.
-pub async fn probe_discovers_tenants<H: Harness>(trial: Trial<H>) {
+pub async fn probe_discovers_tenants(trial: Trial) {
     let names: Vec<_> = ["T", "a", "b", "t", "Å"].into_iter().map(tenant).collect();
     let mut oldest = Vec::new();
     for tenant in &names {
@@ -68,7 +68,7 @@ pub async fn probe_discovers_tenants<H: Harness>(trial: Trial<H>) {
 }
 
 /// Oldest is the lowest id, not the smallest `occurred_at`: clocks of writers differ.
-pub async fn probe_takes_the_lowest_id<H: Harness>(trial: Trial<H>) {
+pub async fn probe_takes_the_lowest_id(trial: Trial) {
     let acme = tenant("acme");
     let at = |second: i64| Timestamp::from_micros(second * 1_000_000);
     let rows = [2_000, 1_000, 3_000].map(|second| message(&acme, 0).with_occurred_at(at(second)));
@@ -80,7 +80,7 @@ pub async fn probe_takes_the_lowest_id<H: Harness>(trial: Trial<H>) {
 }
 
 /// A message from the store's future has the age zero; it is not left out.
-pub async fn probe_age_is_never_negative<H: Harness>(trial: Trial<H>) {
+pub async fn probe_age_is_never_negative(trial: Trial) {
     let acme = tenant("acme");
     let tomorrow = Timestamp::from(std::time::SystemTime::now() + Duration::from_secs(86_400));
     trial.commit(&[message(&acme, 0).with_occurred_at(tomorrow)]).await;
@@ -91,7 +91,7 @@ pub async fn probe_age_is_never_negative<H: Harness>(trial: Trial<H>) {
 }
 
 /// The age of a message is measured by the store's clock, from `occurred_at` to the probe.
-pub async fn probe_tells_the_age<H: Harness>(trial: Trial<H>) {
+pub async fn probe_tells_the_age(trial: Trial) {
     let (now, past) = (tenant("now"), tenant("past"));
     let store = trial.store().await;
     trial.commit_some(&now, 1).await;
@@ -107,7 +107,7 @@ pub async fn probe_tells_the_age<H: Harness>(trial: Trial<H>) {
 }
 
 /// A probe claims nothing, sees through claims and waits for none.
-pub async fn probe_claims_nothing<H: Harness>(trial: Trial<H>) {
+pub async fn probe_claims_nothing(trial: Trial) {
     let (acme, globex) = (tenant("acme"), tenant("globex"));
     trial.commit_some(&acme, 1).await;
     trial.commit_some(&globex, 1).await;
@@ -120,7 +120,7 @@ pub async fn probe_claims_nothing<H: Harness>(trial: Trial<H>) {
 }
 
 /// A probe changes nothing: the same messages are pending afterwards.
-pub async fn probe_changes_nothing<H: Harness>(trial: Trial<H>) {
+pub async fn probe_changes_nothing(trial: Trial) {
     let acme = tenant("acme");
     let ids = trial.commit_some(&acme, 2).await;
     let store = trial.store().await;
@@ -131,7 +131,7 @@ pub async fn probe_changes_nothing<H: Harness>(trial: Trial<H>) {
 }
 
 /// One probe takes thousands of tenants.
-pub async fn probe_takes_many_tenants<H: Harness>(trial: Trial<H>) {
+pub async fn probe_takes_many_tenants(trial: Trial) {
     let tenants: Vec<_> = (0..2_000).map(|n| tenant(&format!("tenant-{n:04}"))).collect();
     let rows: Vec<_> = tenants.iter().step_by(100).map(|tenant| message(tenant, 0)).collect();
     let ids = trial.commit(&rows).await;

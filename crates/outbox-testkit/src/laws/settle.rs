@@ -2,11 +2,11 @@
 
 use outbox_core::{MessageId, Settlement, StoreOperation};
 
+use crate::Trial;
 use crate::trial::{claim, ids, is_held, named, pending, probe, settle, tenant};
-use crate::{Harness, Trial};
 
 /// A settlement marks exactly the ids that it is given, a prefix of the batch or not, and only those.
-pub async fn settle_marks_exactly_what_it_is_given<H: Harness>(trial: Trial<H>) {
+pub async fn settle_marks_exactly_what_it_is_given(trial: Trial) {
     let (acme, globex) = (tenant("acme"), tenant("globex"));
     let written = trial.commit_some(&acme, 6).await;
     let others = trial.commit_some(&globex, 2).await;
@@ -25,7 +25,7 @@ pub async fn settle_marks_exactly_what_it_is_given<H: Harness>(trial: Trial<H>) 
 }
 
 /// A settlement gives the tenant back, at once.
-pub async fn settle_frees_the_tenant<H: Harness>(trial: Trial<H>) {
+pub async fn settle_frees_the_tenant(trial: Trial) {
     let acme = tenant("acme");
     let written = trial.commit_some(&acme, 3).await;
     let (store, other) = (trial.store().await, trial.store().await);
@@ -36,7 +36,7 @@ pub async fn settle_frees_the_tenant<H: Harness>(trial: Trial<H>) {
 }
 
 /// An empty settlement only gives the tenant back.
-pub async fn settle_of_nothing_marks_nothing<H: Harness>(trial: Trial<H>) {
+pub async fn settle_of_nothing_marks_nothing(trial: Trial) {
     let acme = tenant("acme");
     let written = trial.commit_some(&acme, 3).await;
     let (store, other) = (trial.store().await, trial.store().await);
@@ -48,7 +48,7 @@ pub async fn settle_of_nothing_marks_nothing<H: Harness>(trial: Trial<H>) {
 
 /// A settlement with an id that the claim did not hand out is refused: nothing of it is marked, and the
 /// tenant is free.
-pub async fn settle_refuses_a_foreign_id<H: Harness>(trial: Trial<H>) {
+pub async fn settle_refuses_a_foreign_id(trial: Trial) {
     let (acme, globex) = (tenant("acme"), tenant("globex"));
     let written = trial.commit_some(&acme, 3).await;
     let others = trial.commit_some(&globex, 1).await;
@@ -65,12 +65,12 @@ pub async fn settle_refuses_a_foreign_id<H: Harness>(trial: Trial<H>) {
         assert_eq!(error.operation(), StoreOperation::Settle);
         assert_eq!(pending(&*store, &acme).await, written, "{what}: something was marked");
         assert_eq!(pending(&*store, &globex).await, others, "{what}: another tenant's was marked");
-        settle(trial.claim_freed(&store, &acme, "a refused settlement").await, &[]).await;
+        settle(trial.claim_freed(&*store, &acme, "a refused settlement").await, &[]).await;
     }
 }
 
 /// What was marked by an earlier claim is foreign to a later one.
-pub async fn settle_refuses_what_an_earlier_claim_marked<H: Harness>(trial: Trial<H>) {
+pub async fn settle_refuses_what_an_earlier_claim_marked(trial: Trial) {
     let acme = tenant("acme");
     let written = trial.commit_some(&acme, 3).await;
     let store = trial.store().await;

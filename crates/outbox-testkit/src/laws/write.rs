@@ -1,14 +1,14 @@
 //! The laws of writes: ids, commit, rollback, and rows that cannot be read.
 
-use outbox_core::{ClaimOutcome, MessageId, Store, StoreOperation};
+use outbox_core::{ClaimOutcome, MessageId, StoreOperation};
 
 use crate::trial::{
     chain, claim, ids, is_held, limit_of, message, named, pending, probe, request, settle, some, tenant,
 };
-use crate::{Capability, Harness, Trial, Write};
+use crate::{Capability, Trial};
 
 /// Many rows written at once get ids in the order given, whatever their tenants, and later rows higher ones.
-pub async fn ids_are_in_the_order_of_the_rows<H: Harness>(trial: Trial<H>) {
+pub async fn ids_are_in_the_order_of_the_rows(trial: Trial) {
     let tenants = [tenant("acme"), tenant("globex")];
     let rows: Vec<_> = (0..200).map(|n| message(&tenants[n % 2], n)).collect();
     let mut written = trial.commit(&rows).await;
@@ -24,7 +24,7 @@ pub async fn ids_are_in_the_order_of_the_rows<H: Harness>(trial: Trial<H>) {
 }
 
 /// An id is never issued twice, also not when everything was settled, deleted and connected to anew.
-pub async fn ids_are_never_issued_again<H: Harness>(trial: Trial<H>) {
+pub async fn ids_are_never_issued_again(trial: Trial) {
     let acme = tenant("acme");
     let mut highest = None;
     let mut unsupported = None;
@@ -40,7 +40,7 @@ pub async fn ids_are_never_issued_again<H: Harness>(trial: Trial<H>) {
 }
 
 /// A row is not seen before its transaction commits; then all of its rows are.
-pub async fn uncommitted_write_is_not_seen<H: Harness>(trial: Trial<H>) {
+pub async fn uncommitted_write_is_not_seen(trial: Trial) {
     let acme = tenant("acme");
     let store = trial.store().await;
     let write = trial.harness().write(&some(&acme, 3)).await;
@@ -52,7 +52,7 @@ pub async fn uncommitted_write_is_not_seen<H: Harness>(trial: Trial<H>) {
 }
 
 /// A row whose transaction rolls back is never seen, and holds nothing up.
-pub async fn rolled_back_write_is_never_seen<H: Harness>(trial: Trial<H>) {
+pub async fn rolled_back_write_is_never_seen(trial: Trial) {
     let acme = tenant("acme");
     let store = trial.store().await;
     trial.harness().write(&some(&acme, 2)).await.rollback().await;
@@ -66,7 +66,7 @@ pub async fn rolled_back_write_is_never_seen<H: Harness>(trial: Trial<H>) {
 }
 
 /// A row that commits after higher ids were settled is found, handed out and marked: never skipped.
-pub async fn late_commit_is_found<H: Harness>(trial: Trial<H>) {
+pub async fn late_commit_is_found(trial: Trial) {
     let acme = tenant("acme");
     let store = trial.store().await;
     let late = trial.harness().write(&some(&acme, 1)).await;
@@ -85,7 +85,7 @@ pub async fn late_commit_is_found<H: Harness>(trial: Trial<H>) {
 
 /// A row that cannot be read stops its own tenant, with an error that names the row; the tenant stays free,
 /// and other tenants go on.
-pub async fn hostile_row_stops_its_tenant_only<H: Harness>(trial: Trial<H>) {
+pub async fn hostile_row_stops_its_tenant_only(trial: Trial) {
     let (acme, globex) = (tenant("acme"), tenant("globex"));
     let hostile = trial.harness().write_hostile(&acme).await;
     let Some(hostile) = trial.can(Capability::HostileRow, hostile) else { return };
@@ -108,7 +108,7 @@ pub async fn hostile_row_stops_its_tenant_only<H: Harness>(trial: Trial<H>) {
 }
 
 /// A later row that cannot be read ends the batch before it: what is older goes out.
-pub async fn hostile_row_ends_the_batch_before_it<H: Harness>(trial: Trial<H>) {
+pub async fn hostile_row_ends_the_batch_before_it(trial: Trial) {
     let acme = tenant("acme");
     let written = trial.commit_some(&acme, 2).await;
     let hostile = trial.harness().write_hostile(&acme).await;
@@ -127,7 +127,7 @@ pub async fn hostile_row_ends_the_batch_before_it<H: Harness>(trial: Trial<H>) {
 }
 
 /// A probe answers about a row whose time cannot be read, and about every other tenant.
-pub async fn hostile_row_is_probed<H: Harness>(trial: Trial<H>) {
+pub async fn hostile_row_is_probed(trial: Trial) {
     let (acme, globex) = (tenant("acme"), tenant("globex"));
     let hostile = trial.harness().write_hostile(&acme).await;
     let Some(hostile) = trial.can(Capability::HostileRow, hostile) else { return };
@@ -140,7 +140,7 @@ pub async fn hostile_row_is_probed<H: Harness>(trial: Trial<H>) {
 }
 
 /// Ids beyond 2^53, up to the last one, are read, handed out, compared and marked exactly.
-pub async fn large_ids_are_exact<H: Harness>(trial: Trial<H>) {
+pub async fn large_ids_are_exact(trial: Trial) {
     let acme = tenant("acme");
     let store = trial.store().await;
     for next in [(1 << 53) + 1, i64::MAX - 8] {
