@@ -74,6 +74,10 @@ async fn play(story: &Story, folder: &Path) -> Result<bool> {
     let delivered = tokio::time::timeout(PATIENCE, mailer.wait_for(ORDERS.unsigned_abs()));
     delivered.await.context("not every order was delivered")?;
     story.tell("relay", &format!("health: {}", relay.health().check().await));
+    // A gauge shows what is now: those of tenants are gone with the relay.
+    let exports = Arc::new(exports);
+    let to_flush = Arc::clone(&exports);
+    tokio::task::spawn_blocking(move || to_flush.meters.force_flush()).await??;
     running.stop().await?;
 
     // What is still on its way to the receiver arrives before this ends.

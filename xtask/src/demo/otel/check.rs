@@ -39,6 +39,14 @@ pub(super) fn problems(received: &Received, orders: i64) -> Vec<String> {
             problems.push(format!("{metric} is {found}, not {expected}"));
         }
     }
+    for gauge in [names::PENDING_AGE, names::TENANT_FAILURES] {
+        let is_there = |point: &super::receiver::Point| {
+            point.metric == gauge && point.attributes.contains_key(names::TENANT)
+        };
+        if !received.points.iter().any(is_there) {
+            problems.push(format!("{gauge} is there of no tenant"));
+        }
+    }
     problems
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Span {
     pub(super) error: Option<String>,
 }
 
-/// A series that was received, as its last export had it.
+/// A series that was received, as the last export that had it did.
 #[derive(Debug, Clone)]
 pub(super) struct Point {
     pub(super) metric: String,
@@ -51,6 +51,12 @@ pub(super) struct Point {
     pub(super) value: f64,
     /// Of a histogram, how many values there were.
     pub(super) count: Option<u64>,
+}
+
+impl Point {
+    fn is_series_of(&self, other: &Self) -> bool {
+        self.metric == other.metric && self.attributes == other.attributes
+    }
 }
 
 /// All that was received.
@@ -126,8 +132,12 @@ impl MetricsService for Store {
     ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
         let resources = request.into_inner().resource_metrics.into_iter();
         let metrics = resources.flat_map(|resource| resource.scope_metrics).flat_map(|scope| scope.metrics);
-        // Everything is cumulative: the last export has it all.
-        self.lock().points = metrics.flat_map(points).collect();
+        let mut received = self.lock();
+        // Everything is cumulative: the last export of a series has it all.
+        for point in metrics.flat_map(points) {
+            received.points.retain(|older| !older.is_series_of(&point));
+            received.points.push(point);
+        }
         Ok(Response::new(ExportMetricsServiceResponse::default()))
     }
 }

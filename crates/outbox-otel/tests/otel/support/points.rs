@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Meter, MeterProvider};
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, Metric, MetricData};
+use opentelemetry_sdk::metrics::data::{
+    AggregatedMetrics, Metric, MetricData, ResourceMetrics, ScopeMetrics,
+};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 
 /// A provider, read when a test says so.
@@ -59,8 +61,8 @@ impl Meters {
         self.exporter.reset();
         self.provider.force_flush().expect("the exporter is in memory");
         let finished = self.exporter.get_finished_metrics().expect("the exporter is in memory");
-        let scopes = finished.iter().flat_map(|resource| resource.scope_metrics());
-        scopes.flat_map(|scope| scope.metrics()).flat_map(points).collect()
+        let scopes = finished.iter().flat_map(ResourceMetrics::scope_metrics);
+        scopes.flat_map(ScopeMetrics::metrics).flat_map(points).collect()
     }
 
     /// The sum of a metric's series that have these attributes.
