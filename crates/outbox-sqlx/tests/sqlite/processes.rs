@@ -1,20 +1,15 @@
 //! Several processes on one file: the test binary runs itself again as another holder.
 
-#![cfg(feature = "sqlite")]
-
-mod sqlite_support;
-
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use outbox_core::{MessageId, Settlement};
-use outbox_sqlx::OutboxTable;
-use outbox_sqlx::sqlite::SqliteStore;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use outbox_sql::OutboxTable;
 
-use crate::sqlite_support::{FileDatabase, claim, claim_freed, ids, request, tenant, try_claim};
+use crate::driver::{self, SqliteStore};
+use crate::support::{FileDatabase, Open, claim, claim_freed, ids, request, tenant, try_claim};
 
 const DATABASE: &str = "OUTBOX_TEST_SQLITE_CHILD";
 const ROLE: &str = "OUTBOX_TEST_SQLITE_ROLE";
@@ -23,9 +18,7 @@ const ROLE: &str = "OUTBOX_TEST_SQLITE_ROLE";
 #[tokio::test]
 async fn child() {
     let Ok(path) = std::env::var(DATABASE) else { return };
-    let options = SqliteConnectOptions::new().filename(path).busy_timeout(Duration::from_secs(5));
-    let pool = SqlitePoolOptions::new().max_connections(2).connect_lazy_with(options);
-    let store = SqliteStore::new(pool, OutboxTable::default()).expect("a table");
+    let store = driver::store(&Open::named(path).busy(Duration::from_secs(5)), OutboxTable::default());
     match std::env::var(ROLE).as_deref() {
         Ok("hold") => hold(&store).await,
         Ok("drain") => drain(&store).await,
@@ -73,7 +66,7 @@ fn say(line: &str) {
 
 fn start(database: &FileDatabase, role: &str) -> Child {
     Command::new(std::env::current_exe().expect("this binary"))
-        .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "processes::child", "--nocapture", "--test-threads=1"])
         .env(DATABASE, database.path())
         .env(ROLE, role)
         .stdout(Stdio::piped())

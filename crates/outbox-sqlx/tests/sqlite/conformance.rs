@@ -1,30 +1,27 @@
 //! The SQLite store keeps every law, on a database in a file and on one in memory.
 //!
 //! Not checked: two writes open at once, which SQLite does not have, and sessions that an operator ends:
-//! a claim has none. A killed process is in `sqlite_processes.rs`, a lost lock in `sqlite_lock_file.rs`.
-
-#![cfg(feature = "sqlite")]
-
-mod sqlite_support;
+//! a claim has none. A killed process is in `processes.rs`, a lost lock in `lock_file.rs`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use outbox_core::{MessageId, NewMessage, TenantId};
+use outbox_sql::OutboxTable;
 use outbox_sql::file_lock::FileLock;
-use outbox_sqlx::OutboxTable;
-use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
 use outbox_testkit::{Capability, Harness, Leftovers, OpenWrite, Unsupported, conformance};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 use tempfile::TempDir;
 
-use crate::sqlite_support::{create, lock_files};
+use crate::driver::{self, Application, SqliteStore, SqliteTable};
+use crate::support::{Open, create, lock_files};
 
 const CANNOT: &[Capability] = &[Capability::KillSessions, Capability::OverlappingWrites];
 
 /// A table of a database that lives as long as the harness and those that share it.
 struct Sqlite {
+    open: Open,
     options: SqliteConnectOptions,
     table: OutboxTable,
     read_only: AtomicBool,
@@ -35,34 +32,37 @@ struct Sqlite {
 }
 
 impl Sqlite {
-    async fn new(options: SqliteConnectOptions, directory: Option<Arc<TempDir>>, table: OutboxTable) -> Self {
+    async fn new(open: Open, directory: Option<Arc<TempDir>>, table: OutboxTable) -> Self {
+        let options = SqliteConnectOptions::new().filename(&open.name).create_if_missing(true);
+        let options = match directory {
+            Some(_) => options.journal_mode(SqliteJournalMode::Wal),
+            None => options,
+        };
         let keep =
             SqlitePoolOptions::new().min_connections(1).max_connections(1).connect_lazy_with(options.clone());
         let mut connection = keep.acquire().await.expect("the database opens");
         create(&mut connection, &table).await;
-        Self { options, table, read_only: AtomicBool::new(false), directory, keep }
+        Self { open, options, table, read_only: AtomicBool::new(false), directory, keep }
     }
 
     async fn file() -> Self {
         let directory = tempfile::tempdir().expect("a directory for the test");
-        let options = SqliteConnectOptions::new()
-            .filename(directory.path().join("app.db"))
-            .create_if_missing(true)
-            .journal_mode(sqlx::sqlite::SqliteJournalMode::Wal);
-        Self::new(options, Some(Arc::new(directory)), OutboxTable::default()).await
+        let open = Open::named(directory.path().join("app.db").display().to_string());
+        Self::new(open, Some(Arc::new(directory)), OutboxTable::default()).await
     }
 
     /// In memory, shared by name between the connections of this process.
     async fn memory() -> Self {
-        let options = "sqlite::memory:".parse().expect("a URL that sqlx knows");
-        Self::new(options, None, OutboxTable::default()).await
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let open = Open::named(format!("file:conformance-{number}?mode=memory&cache=shared"));
+        Self::new(open, None, OutboxTable::default()).await
     }
 
     fn store(&self) -> SqliteStore {
         let read_only = self.read_only.load(Ordering::Relaxed);
-        let options = self.options.clone().pragma("query_only", if read_only { "1" } else { "0" });
-        let pool = SqlitePoolOptions::new().max_connections(3).connect_lazy_with(options);
-        SqliteStore::new(pool, self.table.clone()).expect("a valid table")
+        let setup = if read_only { "PRAGMA query_only = 1" } else { "" };
+        driver::store(&self.open.clone().setup(setup), self.table.clone())
     }
 
     fn writer(&self) -> SqliteTable {
@@ -77,11 +77,11 @@ impl Sqlite {
         if self.directory.is_none() {
             return self.write_later(rows).await;
         }
-        let mut connection = self.connection().await;
-        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut connection).await.expect("a transaction");
-        let ids = self.writer().append_all(&mut connection, rows).await.expect("appended");
-        let open = Open(Some(connection));
-        OpenWrite::new(ids, open.commit())
+        let mut application = Application::connect(&self.open).await;
+        application.execute("BEGIN IMMEDIATE").await;
+        let ids = application.append_all(&self.writer(), rows).await.expect("appended");
+        // Dropped before it is polled, it closes the connection, which rolls back.
+        OpenWrite::new(ids, async move { application.execute("COMMIT").await })
     }
 
     /// In memory, SQLite lets nobody read a table while a write of it is open, and a law that looks at that
@@ -89,14 +89,13 @@ impl Sqlite {
     /// can tell, since no other write comes between.
     async fn write_later(&self, rows: &[NewMessage]) -> OpenWrite {
         let (writer, rows) = (self.writer(), rows.to_vec());
-        let mut connection = self.connection().await;
-        sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut connection).await.expect("a transaction");
-        let ids = writer.append_all(&mut connection, &rows).await.expect("appended");
-        sqlx::raw_sql("ROLLBACK").execute(&mut connection).await.expect("rolled back");
+        let mut application = Application::connect(&self.open).await;
+        application.execute("BEGIN IMMEDIATE").await;
+        let ids = application.append_all(&writer, &rows).await.expect("appended");
+        application.execute("ROLLBACK").await;
         OpenWrite::new(ids.clone(), async move {
-            let again = writer.append_all(&mut connection, &rows).await.expect("appended");
+            let again = application.append_all(&writer, &rows).await.expect("appended");
             assert_eq!(again, ids, "another write came between");
-            connection.close().await.expect("closed");
         })
     }
 
@@ -135,7 +134,7 @@ impl Sqlite {
 
     async fn another_table(&self) -> Self {
         let table = OutboxTable::new(format!("{}_too", self.table.name()));
-        Self::new(self.options.clone(), self.directory.clone(), table).await
+        Self::new(self.open.clone(), self.directory.clone(), table).await
     }
 
     /// Locks that are held, and a write transaction that is open.
@@ -151,18 +150,6 @@ impl Sqlite {
 
     async fn close(self) {
         self.keep.close().await;
-    }
-}
-
-/// A connection with an open transaction, rolled back with it.
-struct Open(Option<SqliteConnection>);
-
-impl Open {
-    async fn commit(mut self) {
-        if let Some(mut connection) = self.0.take() {
-            sqlx::raw_sql("COMMIT").execute(&mut connection).await.expect("committed");
-            connection.close().await.expect("closed");
-        }
     }
 }
 

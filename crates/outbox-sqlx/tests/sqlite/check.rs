@@ -1,14 +1,11 @@
 //! What a check finds, and what it is content with.
 
-#![cfg(feature = "sqlite")]
+use std::time::Duration;
 
-mod sqlite_support;
+use outbox_sql::check::Severity;
+use outbox_sql::{Columns, OutboxTable};
 
-use outbox_sqlx::sqlite::{Severity, SqliteStore};
-use outbox_sqlx::{Columns, OutboxTable};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-
-use crate::sqlite_support::{FileDatabase, LOOSE, errors, execute};
+use crate::support::{FileDatabase, LOOSE, errors, execute};
 
 #[tokio::test]
 async fn a_check_finds_what_does_not_suit() {
@@ -30,9 +27,7 @@ async fn a_check_finds_what_does_not_suit() {
          ON outbox_message (tenant_id, id) WHERE published_at IS NOT NULL -- published_at IS NULL";
     execute(&plain, published).await;
     execute(&plain, "PRAGMA journal_mode = DELETE").await;
-    let options = SqliteConnectOptions::new().filename(plain.path()).busy_timeout(std::time::Duration::ZERO);
-    let pool = SqlitePoolOptions::new().connect_lazy_with(options);
-    let store = SqliteStore::new(pool, plain.table.clone()).expect("a table");
+    let store = plain.store_as(&plain.open().busy(Duration::ZERO));
     let findings = store.check().await.expect("a check");
     let warnings: Vec<_> = findings.iter().map(ToString::to_string).collect();
     for expected in ["there is no index", "journal mode is delete", "busy timeout is 0"] {

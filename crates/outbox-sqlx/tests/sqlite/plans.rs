@@ -1,13 +1,9 @@
 //! What SQLite does for each statement, pinned: the cost must not grow with the rows that are there.
 
-#![cfg(feature = "sqlite")]
-
-mod sqlite_support;
-
 use outbox_sql::dialect::sqlite::SqliteStatements;
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 
-use crate::sqlite_support::FileDatabase;
+use crate::support::FileDatabase;
 
 async fn plan(connection: &mut SqliteConnection, statement: &str) -> Vec<String> {
     let rows = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}")))

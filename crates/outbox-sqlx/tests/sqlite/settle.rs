@@ -1,21 +1,13 @@
 //! Marking: under the lock, retried while a writer is busy, and safe to be dropped.
 
-#![cfg(feature = "sqlite")]
-
-mod sqlite_support;
-
-use std::future::poll_fn;
 use std::pin::pin;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use outbox_core::{ClaimOutcome, Settlement, Store as _, StoreErrorKind};
-use outbox_sqlx::sqlite::SqliteStore;
 use sqlx::SqliteConnection;
 
-use crate::sqlite_support::{
-    FileDatabase, chain, claim, claim_freed, ids, message, request, tenant, try_claim,
-};
+use crate::driver::{Application, SqliteStore};
+use crate::support::{FileDatabase, chain, claim, claim_freed, ids, message, request, tenant, try_claim};
 
 async fn begin_write(connection: &mut SqliteConnection) {
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(connection).await.expect("a write transaction");
@@ -27,9 +19,7 @@ async fn commit(connection: &mut SqliteConnection) {
 
 /// A store that waits for a busy database as long as this before SQLite says so.
 fn patient(database: &FileDatabase, busy: Duration) -> SqliteStore {
-    let options = database.options().busy_timeout(busy);
-    let pool = sqlx::sqlite::SqlitePoolOptions::new().max_connections(2).connect_lazy_with(options);
-    SqliteStore::new(pool, database.table.clone()).expect("a table")
+    database.store_as(&database.open().busy(busy))
 }
 
 #[tokio::test]
@@ -178,57 +168,8 @@ async fn the_application_writes_while_a_tenant_is_held() {
     let written = database.commit(&acme, 1).await;
     let store = database.store();
     let claimed = claim(&store, &acme).await;
-    let options = database.options().busy_timeout(Duration::ZERO);
-    let mut writer = sqlx::ConnectOptions::connect(&options).await.expect("opens");
-    let table = database.writer();
-    let more = message(&acme, 9);
-    table.append(&mut writer, &more).await.expect("written at once, without waiting");
+    let mut application = Application::connect(&database.open().busy(Duration::ZERO)).await;
+    let written_at_once = application.append(&database.writer(), &message(&acme, 9)).await;
+    written_at_once.expect("without waiting");
     claimed.claim.settle(Settlement::published(written)).await.expect("marked");
-}
-
-/// Futures dropped at random awaits on a pool of one: what the application writes next on it is really there.
-#[tokio::test]
-async fn cancelled_futures_do_not_poison_a_pool_of_one() {
-    let database = FileDatabase::new().await;
-    let (acme, globex) = (tenant("acme"), tenant("globex"));
-    let pool = database.pool(1);
-    let store = SqliteStore::new(pool.clone(), database.table.clone()).expect("a table");
-    let mut random = fastrand::Rng::with_seed(7);
-    let mut there = 0;
-    for round in 0..300 {
-        database.commit(&acme, 1).await;
-        let polls = random.usize(0..12);
-        let whole = async {
-            let Ok(ClaimOutcome::Claimed(mut claimed)) = store.claim(&request(&acme, 5)).await else {
-                return;
-            };
-            let published = ids(&claimed);
-            let _ = claimed.claim.verify().await;
-            let _ = claimed.claim.settle(Settlement::published(published)).await;
-        };
-        polled(polls, whole).await;
-        let mut connection = pool.acquire().await.expect("the pool has its connection");
-        let message = message(&globex, round);
-        database.writer().append(&mut connection, &message).await.expect("the application's write");
-        drop(connection);
-        there += 1;
-        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM outbox_message WHERE tenant_id = 'globex'")
-            .fetch_one(&mut database.connection().await)
-            .await
-            .expect("counted by somebody else");
-        assert_eq!(count, there, "the write of round {round} said OK and is not there");
-        assert_eq!(pool.size(), 1);
-    }
-    claim_freed(&store, &acme).await;
-}
-
-/// Polls a future so many times, then drops it.
-async fn polled(polls: usize, future: impl Future<Output = ()>) {
-    let mut future = pin!(future);
-    let mut polled = 0;
-    poll_fn(|context| {
-        polled += 1;
-        if polled > polls { Poll::Ready(()) } else { future.as_mut().poll(context) }
-    })
-    .await;
 }

@@ -1,14 +1,10 @@
 //! Databases in memory: which of them are one, and which cannot be claimed from.
 
-#![cfg(feature = "sqlite")]
-
-mod sqlite_support;
-
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::sqlite::SqliteStore;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 
-use crate::sqlite_support::{chain, claim, create, errors, tenant, try_claim};
+use crate::support::{chain, claim, create, errors, tenant, try_claim};
 
 fn memory(options: SqliteConnectOptions, connections: u32) -> SqlitePool {
     SqlitePoolOptions::new()

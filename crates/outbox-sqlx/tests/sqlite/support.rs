@@ -1,18 +1,49 @@
 //! What the tests of the SQLite store share: databases that go with the test, rows and claims.
 
-// Each test binary uses its part of it.
-#![allow(dead_code)]
-
+use std::future::poll_fn;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, Store, StoreError, TenantId};
-use outbox_sqlx::OutboxTable;
-use outbox_sqlx::sqlite::{Severity, SqliteStore, SqliteTable};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions};
+use outbox_sql::OutboxTable;
+use outbox_sql::check::Severity;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use tempfile::TempDir;
+
+use crate::driver::{self, Application, SqliteStore, SqliteTable};
+
+/// How the connections of a store are opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Open {
+    /// A path or a URI.
+    pub(crate) name: String,
+    /// At most so many connections at once.
+    pub(crate) connections: u32,
+    /// How long SQLite waits for a writer.
+    pub(crate) busy: Duration,
+    pub(crate) read_only: bool,
+    /// Statements for every new connection.
+    pub(crate) setup: String,
+}
+
+impl Open {
+    pub(crate) fn named(name: impl Into<String>) -> Self {
+        let (name, setup) = (name.into(), String::new());
+        Self { name, connections: 3, busy: Duration::from_millis(500), read_only: false, setup }
+    }
+
+    pub(crate) fn busy(self, busy: Duration) -> Self {
+        Self { busy, ..self }
+    }
+
+    pub(crate) fn setup(self, setup: impl Into<String>) -> Self {
+        Self { setup: setup.into(), ..self }
+    }
+}
 
 /// A database in a file, in a directory of its own, with an empty outbox table.
 #[derive(Debug)]
@@ -52,14 +83,22 @@ impl FileDatabase {
         self.options().connect().await.expect("the database opens")
     }
 
-    /// A pool of so many connections.
-    pub(crate) fn pool(&self, connections: u32) -> SqlitePool {
-        SqlitePoolOptions::new().max_connections(connections).connect_lazy_with(self.options())
+    pub(crate) fn open(&self) -> Open {
+        Open::named(self.path().display().to_string())
     }
 
     /// A store of its own, as another process has it.
     pub(crate) fn store(&self) -> SqliteStore {
-        SqliteStore::new(self.pool(3), self.table.clone()).expect("a valid table")
+        self.store_as(&self.open())
+    }
+
+    pub(crate) fn store_as(&self, open: &Open) -> SqliteStore {
+        driver::store(open, self.table.clone())
+    }
+
+    /// An application's own connection.
+    pub(crate) async fn application(&self) -> Application {
+        Application::connect(&self.open()).await
     }
 
     pub(crate) fn writer(&self) -> SqliteTable {
@@ -68,11 +107,8 @@ impl FileDatabase {
 
     /// Commits so many messages of a tenant.
     pub(crate) async fn commit(&self, tenant: &TenantId, count: usize) -> Vec<MessageId> {
-        let mut connection = self.connection().await;
         let messages: Vec<_> = (0..count).map(|number| message(tenant, number)).collect();
-        let ids = self.writer().append_all(&mut connection, &messages).await.expect("appended");
-        connection.close().await.expect("closed");
-        ids
+        self.application().await.append_all(&self.writer(), &messages).await.expect("appended")
     }
 
     /// How many messages are marked.
@@ -172,4 +208,15 @@ pub(crate) async fn errors(store: &SqliteStore) -> String {
     let findings = store.check().await.expect("a check");
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
     errors.map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// Polls a future so many times, then drops it.
+pub(crate) async fn polled(polls: usize, future: impl Future<Output = ()>) {
+    let mut future = pin!(future);
+    let mut polled = 0;
+    poll_fn(|context| {
+        polled += 1;
+        if polled > polls { Poll::Ready(()) } else { future.as_mut().poll(context) }
+    })
+    .await;
 }

@@ -1,15 +1,12 @@
 //! Lock files: what excludes, what happens to a lock that is lost, and where none can be had.
 
-#![cfg(feature = "sqlite")]
-
-mod sqlite_support;
-
 use std::fs;
 use std::process::Command;
 
 use outbox_core::{Settlement, StoreErrorKind, StoreOperation};
 
-use crate::sqlite_support::{FileDatabase, chain, claim, claim_freed, ids, tenant, try_claim};
+use crate::driver;
+use crate::support::{FileDatabase, Open, chain, claim, claim_freed, ids, tenant, try_claim};
 
 #[tokio::test]
 async fn two_holders_never_both_verify_after_somebody_deleted_the_lock_file() {
@@ -69,9 +66,7 @@ async fn every_way_to_name_a_database_comes_to_the_same_lock() {
     let roundabout = database.directory.path().join(".").join("app.db");
     let held = claim(&database.store(), &acme).await;
     for path in [link, roundabout] {
-        let options = database.options().filename(&path);
-        let pool = sqlx::sqlite::SqlitePoolOptions::new().connect_lazy_with(options);
-        let store = outbox_sqlx::sqlite::SqliteStore::new(pool, database.table.clone()).expect("a table");
+        let store = database.store_as(&Open::named(path.display().to_string()));
         assert!(try_claim(&store, &acme).await.expect("a claim").is_none(), "{}", path.display());
     }
     drop(held);
@@ -83,8 +78,8 @@ async fn a_table_named_in_other_letters_is_the_same_table() {
     let database = FileDatabase::new().await;
     let acme = tenant("acme");
     let written = database.commit(&acme, 1).await;
-    let shouting = outbox_sqlx::OutboxTable::new("OUTBOX_MESSAGE").with_schema("Main");
-    let other = outbox_sqlx::sqlite::SqliteStore::new(database.pool(2), shouting).expect("a table");
+    let shouting = outbox_sql::OutboxTable::new("OUTBOX_MESSAGE").with_schema("Main");
+    let other = driver::store(&database.open(), shouting);
     let held = claim(&database.store(), &acme).await;
     assert!(try_claim(&other, &acme).await.expect("a claim").is_none());
     drop(held);

@@ -1,16 +1,12 @@
 //! A store that is called where there is no tokio runtime.
 
-#![cfg(feature = "sqlite")]
-
-mod sqlite_support;
-
 use std::num::NonZeroU32;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use outbox_core::{ProbeRequest, Store as _, StoreErrorKind, Tenants};
 
-use crate::sqlite_support::{FileDatabase, claim, request, tenant};
+use crate::support::{FileDatabase, claim, request, tenant};
 
 /// The driver panics where there is no runtime; a store answers with an error.
 #[test]

@@ -1,18 +1,14 @@
 //! Names, rows and databases that are not as they should be: correct work, or an error that says what to do.
 
-#![cfg(feature = "sqlite")]
-
-mod sqlite_support;
-
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use outbox_core::{MessageId, NewMessage, ProbeRequest, Settlement, Store as _, StoreErrorKind, Tenants};
-use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
-use outbox_sqlx::{AppendError, Columns, InvalidMessage, InvalidTable, OutboxTable, PayloadType, TimeType};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use outbox_sql::{Columns, InvalidMessage, InvalidTable, OutboxTable, PayloadType, TimeType};
 
-use crate::sqlite_support::{
-    FileDatabase, LOOSE, chain, claim, errors, execute, ids, message, tenant, try_claim,
+use crate::driver::{self, AppendError, SqliteTable};
+use crate::support::{
+    FileDatabase, LOOSE, Open, chain, claim, errors, execute, ids, message, tenant, try_claim,
 };
 
 #[tokio::test]
@@ -40,17 +36,11 @@ async fn names_with_quotes_capitals_keywords_and_spaces_work() {
 #[tokio::test]
 async fn a_table_in_an_attached_database_works() {
     let (main, attached) = (FileDatabase::new().await, FileDatabase::new().await);
-    let path = attached.path();
-    let pool = SqlitePoolOptions::new()
-        .after_connect(move |connection, _| {
-            let attach = sqlx::query("ATTACH ?1 AS \"Out Box\"").bind(path.display().to_string());
-            Box::pin(async move { attach.execute(connection).await.map(drop) })
-        })
-        .connect_lazy_with(main.options());
+    let open = main.open().setup(format!("ATTACH '{}' AS \"Out Box\"", attached.path().display()));
     let table = OutboxTable::default().with_schema("Out Box");
     let acme = tenant("acme");
     let written = attached.commit(&acme, 1).await;
-    let store = SqliteStore::new(pool, table).expect("a table");
+    let store = driver::store(&open, table);
     let claimed = claim(&store, &acme).await;
     assert_eq!(ids(&claimed), written);
     assert!(try_claim(&attached.store(), &acme).await.expect("a claim").is_none(), "one file, one lock");
@@ -58,7 +48,7 @@ async fn a_table_in_an_attached_database_works() {
     assert_eq!((attached.marked().await, main.marked().await), (1, 0));
 
     let nowhere = OutboxTable::default().with_schema("nowhere");
-    let error = try_claim(&SqliteStore::new(main.pool(1), nowhere).expect("a table"), &acme).await;
+    let error = try_claim(&driver::store(&main.open(), nowhere), &acme).await;
     assert!(chain(&error.expect_err("not attached")).contains("attached as \"nowhere\""));
 }
 
@@ -76,10 +66,10 @@ fn a_table_that_sqlite_cannot_hold_is_refused() {
 async fn what_the_table_cannot_hold_is_refused_at_the_append() {
     let database = FileDatabase::new().await;
     let acme = tenant("acme");
-    let mut connection = database.connection().await;
+    let mut application = database.application().await;
     let writer = database.writer();
     let nul = NewMessage::new(acme.clone(), "kind", "sub\0ject", "x");
-    let error = writer.append_all(&mut connection, &[message(&acme, 0), nul]).await.expect_err("a NUL");
+    let error = application.append_all(&writer, &[message(&acme, 0), nul]).await.expect_err("a NUL");
     assert!(
         matches!(error, AppendError::Invalid { index: 1, reason: InvalidMessage::Nul { .. } }),
         "{error}"
@@ -88,7 +78,7 @@ async fn what_the_table_cannot_hold_is_refused_at_the_append() {
     columns.headers = None;
     let none = OutboxTable::default().with_columns(columns);
     let with_header = message(&acme, 0).with_header("a", "b");
-    let error = SqliteTable::new(none).expect("a table").append(&mut connection, &with_header).await;
+    let error = application.append(&SqliteTable::new(none).expect("a table"), &with_header).await;
     let reason = error.expect_err("no column for headers");
     assert!(matches!(reason, AppendError::Invalid { reason: InvalidMessage::NoHeadersColumn { .. }, .. }));
     assert!(claim(&database.store(), &acme).await.messages.is_empty(), "none of them was written");
@@ -103,9 +93,8 @@ async fn thousands_of_messages_at_once_get_ids_in_their_order() {
     let limit = NonZeroU32::new(2_000).expect("a limit");
     let pending = database.store().pending(&acme, limit).await.expect("pending");
     assert!(pending.iter().enumerate().all(|(n, row)| row.subject_id == format!("order-{n}")));
-    assert!(
-        database.writer().append_all(&mut database.connection().await, &[]).await.expect("none").is_empty()
-    );
+    let none = database.application().await.append_all(&database.writer(), &[]).await;
+    assert!(none.expect("none").is_empty());
 }
 
 #[tokio::test]
@@ -122,7 +111,7 @@ async fn a_text_payload_column_keeps_text() {
 #[tokio::test]
 async fn a_missing_table_is_an_error_that_says_what_to_do() {
     let database = FileDatabase::new().await;
-    let store = SqliteStore::new(database.pool(1), OutboxTable::new("elsewhere")).expect("a table");
+    let store = driver::store(&database.open(), OutboxTable::new("elsewhere"));
     let error = try_claim(&store, &tenant("acme")).await.expect_err("no table");
     assert_eq!(error.kind(), StoreErrorKind::Permanent);
     assert!(chain(&error).contains("create or migrate") && chain(&error).contains("elsewhere"), "{error}");
@@ -130,10 +119,10 @@ async fn a_missing_table_is_an_error_that_says_what_to_do() {
 
     // The writer, too: in one line, without a walk through the causes.
     let table = SqliteTable::new(OutboxTable::new("elsewhere")).expect("a table");
-    let mut connection = database.pool(1).acquire().await.expect("a connection");
+    let mut application = database.application().await;
     let messages = [message(&tenant("acme"), 1), message(&tenant("acme"), 2)];
-    let one = table.append(&mut connection, &messages[0]).await.expect_err("no table");
-    let many = table.append_all(&mut connection, &messages).await.expect_err("no table");
+    let one = application.append(&table, &messages[0]).await.expect_err("no table");
+    let many = application.append_all(&table, &messages).await.expect_err("no table");
     for error in [one, many] {
         assert!(error.to_string().contains("not appended: the statement does not fit"), "{error}");
         assert!(error.to_string().contains("create or migrate the outbox table"), "{error}");
@@ -161,7 +150,8 @@ async fn each_missing_column_is_an_error_in_every_operation() {
         let found = errors(&store).await;
         assert!(found.contains(&format!("the column {column:?} ({part}) is missing")), "{found}");
         assert!(!found.contains("check() says"), "a check does not send to itself: {found}");
-        let appended = database.writer().append(&mut database.connection().await, &message(&acme, 1)).await;
+        let mut application = database.application().await;
+        let appended = application.append(&database.writer(), &message(&acme, 1)).await;
         assert_eq!(appended.is_err(), part != "published_at", "{part}");
     }
 }
@@ -225,11 +215,10 @@ async fn a_read_only_database_fails_the_claim() {
     let database = FileDatabase::new().await;
     let acme = tenant("acme");
     database.commit(&acme, 1).await;
-    let read_only = database.options().read_only(true).create_if_missing(false);
-    let pragma = database.options().pragma("query_only", "1");
-    for options in [read_only, pragma] {
-        let pool = SqlitePoolOptions::new().connect_lazy_with(options);
-        let store = SqliteStore::new(pool, database.table.clone()).expect("a table");
+    let read_only = Open { read_only: true, ..database.open() };
+    let pragma = database.open().setup("PRAGMA query_only = 1");
+    for open in [read_only, pragma] {
+        let store = database.store_as(&open);
         for _ in 0..2 {
             let error = try_claim(&store, &acme).await.expect_err("nothing could be marked");
             assert_eq!(error.kind(), StoreErrorKind::Permanent);
@@ -249,26 +238,8 @@ async fn the_first_claim_does_not_wait_for_a_writer() {
     let written = database.commit(&acme, 1).await;
     let mut writer = database.connection().await;
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut writer).await.expect("a write transaction");
-    let pool = SqlitePoolOptions::new()
-        .connect_lazy_with(database.options().busy_timeout(std::time::Duration::from_mins(1)));
-    let store = SqliteStore::new(pool, database.table.clone()).expect("a table");
-    let limit = std::time::Duration::from_secs(5);
+    let store = database.store_as(&database.open().busy(Duration::from_mins(1)));
+    let limit = Duration::from_secs(5);
     let claimed = tokio::time::timeout(limit, claim(&store, &acme)).await.expect("it does not wait");
     assert_eq!(ids(&claimed), written);
-}
-
-#[tokio::test]
-async fn the_migration_is_the_table_and_runs_with_sqlx() {
-    let directory = tempfile::tempdir().expect("a directory for the test");
-    let options =
-        SqliteConnectOptions::new().filename(directory.path().join("app.db")).create_if_missing(true);
-    let pool = SqlitePoolOptions::new().connect_lazy_with(options);
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/sqlite");
-    let migrator = sqlx::migrate::Migrator::new(path).await.expect("migrations");
-    migrator.run(&pool).await.expect("migrated");
-    migrator.run(&pool).await.expect("nothing to do");
-    let ddl = SqliteTable::new(OutboxTable::default()).expect("a table").ddl();
-    assert!(migrator.iter().any(|migration| migration.sql.as_str() == ddl), "the file is the DDL");
-    let store = SqliteStore::new(pool, OutboxTable::default()).expect("a table");
-    assert_eq!(errors(&store).await, "");
 }
