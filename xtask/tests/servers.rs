@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use xtask::servers::{Folder, MariaDb, PgBouncer, PoolMode, Postgres, Proxy};
+use xtask::servers::install::Program;
+use xtask::servers::{Folder, MariaDb, MySql, PgBouncer, PoolMode, Postgres, Proxy};
 
 fn wait_until(what: &str, done: impl Fn() -> bool) {
     let begin = Instant::now();
@@ -142,6 +143,29 @@ fn mariadb_pauses_with_its_sessions() {
     drop(server);
     assert!(TcpStream::connect(address).is_err());
     assert!(!socket.exists());
+}
+
+/// A MySQL server, where one could be fetched, answers as `root` and is gone once dropped.
+#[test]
+fn mysql_answers_and_leaves_nothing() {
+    if Program::MySql.folder().is_err() {
+        let error = MySql::start(&[]).unwrap_err();
+        assert!(format!("{error:#}").contains("OUTBOX_TEST_MYSQL_URL"), "{error:#}");
+        return;
+    }
+    let server = MySql::start(&[("innodb_lock_wait_timeout", "7")]).unwrap();
+    let answer = Command::new("mariadb")
+        .args(["--no-defaults", "--user=root", "--host=127.0.0.1", "--batch", "--skip-column-names"])
+        .arg(format!("--port={}", server.address().port()))
+        .arg("--execute=SELECT @@version, @@innodb_lock_wait_timeout")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&answer.stdout).into_owned();
+    assert!(said.starts_with(server.version()) && said.trim_end().ends_with("\t7"), "{answer:?}");
+    assert!(!said.contains("MariaDB"));
+    let address = server.address();
+    drop(server);
+    assert!(TcpStream::connect(address).is_err());
 }
 
 /// Answers each connection with what it is sent.

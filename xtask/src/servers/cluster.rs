@@ -1,12 +1,13 @@
 //! Data directories, each copied from one that is made once per process: making one is slow.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
 
+use super::unpacked::Unpacked;
 use super::{Folder, SUPERUSER, account, control};
 
 /// What data directories of one kind are copied from. It is never dropped, being a static: its watchdog
@@ -37,6 +38,29 @@ pub(super) fn mariadb(programs: &Path, data: &Path) -> Result<()> {
             .args(["--skip-test-db", "--skip-name-resolve"])
             // Small, since it is copied for each server; and without waiting for the disk.
             .args(["--innodb-log-file-size=16M", "--innodb-flush-method=nosync"])
+            .arg(format!("--datadir={}", template.display()));
+        Ok(command)
+    })
+}
+
+/// Makes a new data directory of MySQL at `data`, where `root` has no password over TCP either.
+pub(super) fn mysql(programs: &Unpacked, data: &Path) -> Result<()> {
+    static TEMPLATE: Template = OnceLock::new();
+    copy(&TEMPLATE, data, |template| {
+        let statements = template.with_file_name("root.sql");
+        fs::write(
+            &statements,
+            "CREATE USER 'root'@'127.0.0.1' IDENTIFIED BY '';\n\
+             GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n",
+        )?;
+        account::hand_over(&statements)?;
+        let mut command = programs.command("usr/sbin/mysqld")?;
+        command
+            .args(["--no-defaults", "--initialize-insecure", "--secure-file-priv=NULL"])
+            .args(["--innodb-redo-log-capacity=32M", "--innodb-flush-method=nosync"])
+            .arg(format!("--basedir={}", programs.path("usr").display()))
+            .arg(format!("--lc-messages-dir={}", programs.path("usr/share/mysql").display()))
+            .arg(format!("--init-file={}", statements.display()))
             .arg(format!("--datadir={}", template.display()));
         Ok(command)
     })

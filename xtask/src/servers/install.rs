@@ -6,6 +6,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::unpacked::Unpacked;
+
+/// Debian's package of MySQL's server.
+pub(super) const MYSQL: &str = "mysql-server-core";
+
 /// A program that is not part of the Rust toolchain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
@@ -15,6 +20,8 @@ pub enum Program {
     PgBouncer,
     /// MariaDB's server programs, with the client `mariadb`.
     MariaDb,
+    /// MySQL's server, which no stable Debian has: fetched from unstable and unpacked, not installed.
+    MySql,
 }
 
 impl Program {
@@ -41,6 +48,10 @@ impl Program {
         if !(root && Path::new("/etc/debian_version").exists() && on_path("apt-get").is_some()) {
             bail!("{self:?} is not installed; type: {}", self.advice());
         }
+        if self == Self::MySql {
+            eprintln!("xtask: fetching MySQL from Debian unstable, once (65 MB)");
+            return Unpacked::fetch(MYSQL).map(drop).context("MySQL cannot be fetched");
+        }
         eprintln!("xtask: {self:?} is not installed; installing it with apt-get");
         apt_get(&["update"])?;
         let _services = NoServices::new()?;
@@ -54,6 +65,7 @@ impl Program {
             // The programs without the service and its data; before Debian 12 they had other names.
             Self::MariaDb => apt_get(&["install", "mariadb-server-core", "mariadb-client-core"])
                 .or_else(|_| apt_get(&["install", "mariadb-server"]))?,
+            Self::MySql => {}
         }
         ensure!(self.find().is_some(), "apt-get installed {self:?}, but its programs cannot be found");
         Ok(())
@@ -61,6 +73,9 @@ impl Program {
 
     fn advice(self) -> &'static str {
         match (self, cfg!(target_os = "macos")) {
+            (Self::MySql, _) => {
+                "OUTBOX_TEST_MYSQL_URL=mysql://root@… cargo xtask test, with a server of yours"
+            }
             (Self::Postgres, true) => "brew install postgresql@17",
             (Self::PgBouncer, true) => "brew install pgbouncer",
             (Self::MariaDb, true) => "brew install mariadb",
@@ -76,6 +91,7 @@ impl Program {
             Self::PgBouncer => {
                 on_path("pgbouncer").or_else(|| in_folder(Path::new("/usr/sbin"), "pgbouncer"))
             }
+            Self::MySql => Unpacked::find(MYSQL).map(|unpacked| unpacked.path("usr/sbin")),
             Self::MariaDb => on_path("mariadb-install-db")
                 .filter(|folder| mariadbd(folder).is_some() && in_folder(folder, "mariadb").is_some()),
         }

@@ -185,7 +185,7 @@ fn command_line(programs: &Path, settings: &[(String, String)], local: &Local) -
 }
 
 /// The file with its process id is written once it has its port; the greeting once it serves.
-fn is_ready(local: &Local) -> bool {
+pub(super) fn is_ready(local: &Local) -> bool {
     local.pid_file().exists() && greeting(local.address()).is_ok_and(|version| version == PROTOCOL)
 }
 

@@ -4,6 +4,7 @@
 //! - [`Postgres`]: a PostgreSQL server, its restart, crash, pause, and a hot standby of it.
 //! - [`PgBouncer`]: a pooler in front of it.
 //! - [`MariaDb`]: a MariaDB server, its restart, crash and pause.
+//! - [`MySql`]: a MySQL server, to ask.
 //! - [`Proxy`]: a TCP hop that can freeze (a half-open connection) or be cut.
 //!
 //! Nothing is left behind, whatever happens to the process that started a server: each server is the child of
@@ -20,15 +21,18 @@ mod folder;
 pub mod install;
 mod local;
 mod mariadb;
+mod mysql;
 mod pgbouncer;
 mod port;
 mod postgres;
 mod proxy;
 mod standby;
+mod unpacked;
 pub mod watchdog;
 
 pub use self::folder::Folder;
 pub use self::mariadb::MariaDb;
+pub use self::mysql::MySql;
 pub use self::pgbouncer::{PgBouncer, PoolMode};
 pub use self::postgres::Postgres;
 pub use self::proxy::Proxy;

@@ -27,6 +27,11 @@ impl Binaries {
     pub(super) fn package(&self, file: &str) -> &str {
         self.0.get(file).map_or("", String::as_str)
     }
+
+    /// Whether there is a test binary whose name begins like this.
+    pub(super) fn has_a_test_named(&self, begin: &str) -> bool {
+        self.0.keys().any(|file| file.starts_with(begin))
+    }
 }
 
 #[cfg(test)]
@@ -45,5 +50,6 @@ mod tests {
             .unwrap();
         assert_eq!(binaries.package("conformance-1a"), "outbox-memory");
         assert_eq!(binaries.package("a-1a"), "");
+        assert!(binaries.has_a_test_named("conf") && !binaries.has_a_test_named("mysql_"));
     }
 }

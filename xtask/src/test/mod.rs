@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::Result;
 use xtask::servers::install::Program;
-use xtask::servers::{Folder, MariaDb, Postgres};
+use xtask::servers::{Folder, MariaDb, MySql, Postgres};
 
 use self::binaries::Binaries;
 use self::report::Report;
@@ -22,12 +22,16 @@ const REPORT: &str = "OUTBOX_TEST_REPORT";
 
 /// Runs every test, with a private PostgreSQL server (or the one that `OUTBOX_TEST_POSTGRES_URL` names, as
 /// its superuser) and a private MariaDB server (or the MariaDB or MySQL that `OUTBOX_TEST_MYSQL_URL` names, as
-/// its `root`). The last line counts what ran on which database, and what could not be checked.
+/// its `root`). Without arguments, the tests of MariaDB run again on a private MySQL server, where one can be
+/// fetched. The last lines count what ran on which database, and what could not be checked.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
     /// Passed on to `cargo test`: `-p outbox-sqlx`, a test's name, `-- --nocapture`.
     #[arg(last = true)]
     cargo: Vec<String>,
+    /// A private MySQL server in place of MariaDB's, for the tests that share one.
+    #[arg(long)]
+    mysql: bool,
 }
 
 /// Runs the tests; answers whether all are well.
@@ -54,28 +58,55 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let mut command = test_command(options);
     command.arg("--no-fail-fast").args(&options.cargo).env(REPORT, &file);
     let postgres = Shared::<Postgres>::for_tests(&mut command)?;
-    let mariadb = Shared::<MariaDb>::for_tests(&mut command)?;
-
+    let has_mysql_tests = binaries.has_a_test_named("mysql_");
     let mut tally = Tally::of(binaries);
-    let status = process::run_seen(&mut command, |line| tally.see(line))?;
-    if !status.success() {
+    let mut status = if options.mysql {
+        Program::MySql.ensure()?;
+        Shared::<MySql>::for_tests(&mut command)?.run(&mut command, &mut tally)?
+    } else {
+        Shared::<MariaDb>::for_tests(&mut command)?.run(&mut command, &mut tally)?
+    };
+    if !status {
         postgres.show_log();
-        mariadb.show_log();
     }
-    drop((postgres, mariadb));
+    drop(postgres);
+    // Without arguments everything runs, so that a database without a test is a mistake of ours.
+    let everything = status && options.cargo.is_empty() && !options.mysql;
+    let missing = if everything { tally.databases_without_a_test() } else { Vec::new() };
+    let mut again = None;
+    if everything && has_mysql_tests && !Shared::<MySql>::is_given() {
+        let mut command = test_command(options);
+        command.args(["--no-fail-fast", "--test", "mysql_*"]).env(REPORT, &file);
+        again = Some(on_mysql(&mut command)?);
+        status &= again.as_ref().is_some_and(|(well, _)| *well);
+    }
 
     let report = Report::read(&std::fs::read_to_string(&file)?);
     for line in report.unchecked() {
         println!("{line}");
     }
-    // Without arguments everything runs, so that a database without a test is a mistake of ours.
-    let everything = status.success() && options.cargo.is_empty();
-    let missing = if everything { tally.databases_without_a_test() } else { Vec::new() };
     for database in &missing {
         println!("no test ran on {database}");
     }
+    if let Some((_, line)) = again {
+        println!("{line}");
+    }
     println!("{tally}; {report}");
-    Ok(status.success() && missing.is_empty())
+    Ok(status && missing.is_empty())
+}
+
+/// Runs tests on a MySQL server; answers whether all are well, and what to say of them. That no server can be had is
+/// said, and is no failure: it comes from where nothing is promised to be there.
+fn on_mysql(command: &mut Command) -> Result<(bool, String)> {
+    match Program::MySql.ensure().and_then(|()| Shared::<MySql>::for_tests(command)) {
+        Ok(server) => {
+            let mut tally = Tally::default();
+            let well = server.run(command, &mut tally)?;
+            let version = server.server().map_or("", MySql::version);
+            Ok((well, format!("once more, on MySQL {version}: {tally}")))
+        }
+        Err(error) => Ok((true, format!("no test ran on MySQL: {error:#}"))),
+    }
 }
 
 fn test_command(options: &Options) -> Command {
