@@ -1,8 +1,13 @@
 //! What a message must be so that the database can hold it: checked at the append, where the application can
 //! still do something about it, and not when the relay comes to it.
 
-use outbox_core::{NewMessage, Timestamp};
+use std::error::Error;
 
+use outbox_core::{MessageId, NewMessage, Timestamp};
+
+mod error;
+
+pub use self::error::AppendError;
 use crate::dialect::Dialect;
 use crate::table::{OutboxTable, PayloadType};
 
@@ -161,6 +166,32 @@ pub fn check(message: &NewMessage, table: &OutboxTable, dialect: Dialect) -> Res
         }
     }
     Ok(())
+}
+
+/// Whether this table can hold all of these messages as they are.
+///
+/// # Errors
+/// [`AppendError::Invalid`] says which one it cannot hold, and why.
+pub fn check_all<E: Error + 'static>(
+    messages: &[NewMessage],
+    table: &OutboxTable,
+    dialect: Dialect,
+) -> Result<(), AppendError<E>> {
+    messages.iter().enumerate().try_for_each(|(index, message)| {
+        check(message, table, dialect).map_err(|reason| AppendError::Invalid { index, reason })
+    })
+}
+
+/// The ids of so many messages, as the database answered them.
+///
+/// # Errors
+/// [`AppendError::Skipped`], if there are fewer.
+pub fn all_appended<E: Error + 'static>(
+    given: usize,
+    ids: impl IntoIterator<Item = i64>,
+) -> Result<Vec<MessageId>, AppendError<E>> {
+    let ids: Vec<MessageId> = ids.into_iter().map(MessageId::new).collect();
+    if ids.len() == given { Ok(ids) } else { Err(AppendError::Skipped { given, appended: ids.len() }) }
 }
 
 /// Whether a valid JSON text writes a NUL as `\u0000`, which `jsonb` cannot hold.

@@ -13,12 +13,14 @@ pub mod file_lock;
 pub mod headers;
 pub mod identifier;
 pub mod lock_key;
+pub mod meaning;
 pub mod row;
 pub mod schema;
 pub mod settlement;
 pub mod sqlite;
 pub mod table;
 
-pub use crate::append::InvalidMessage;
+pub use crate::append::{AppendError, InvalidMessage};
 pub use crate::dialect::Dialect;
+pub use crate::meaning::Meaning;
 pub use crate::table::{Columns, InvalidTable, OutboxTable, PayloadType, TimeType};

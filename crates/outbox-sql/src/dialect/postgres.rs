@@ -3,10 +3,14 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+mod append;
+pub mod error;
 mod transaction;
 
+pub use self::append::{AppendArrays, PayloadArray};
 pub use self::transaction::{
-    BEGIN_CLAIM, BEGIN_READ, SERVER_TRAITS, ServerTraits, claim_settings, commit_and_confirm,
+    BEGIN_CLAIM, BEGIN_READ, CONFIRM, KnownTraits, SERVER_TRAITS, ServerTraits, claim_settings,
+    commit_and_confirm,
 };
 use crate::dialect::Dialect;
 use crate::identifier::{literal, quote};

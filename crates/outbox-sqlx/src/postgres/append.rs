@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use outbox_core::{MessageId, NewMessage, Timestamp};
+use outbox_core::{MessageId, NewMessage};
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::postgres::PostgresStatements;
-use outbox_sql::schema;
-use outbox_sql::{InvalidTable, OutboxTable, PayloadType, headers};
+use outbox_sql::dialect::postgres::{AppendArrays, PayloadArray, PostgresStatements};
+use outbox_sql::{InvalidTable, OutboxTable, append, schema};
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::error::append_error;
@@ -92,45 +91,28 @@ impl PostgresTable {
         connection: &mut PgConnection,
         messages: &[NewMessage],
     ) -> Result<Vec<MessageId>, AppendError> {
-        for (index, message) in messages.iter().enumerate() {
-            outbox_sql::append::check(message, &self.description, Dialect::Postgres)
-                .map_err(|reason| AppendError::Invalid { index, reason })?;
-        }
+        append::check_all(messages, &self.description, Dialect::Postgres)?;
         if messages.is_empty() {
             return Ok(Vec::new());
         }
         let append = AssertSqlSafe(Arc::clone(&self.statements.append));
+        let arrays = AppendArrays::new(messages, &self.description);
         let query = sqlx::query_scalar::<_, i64>(append)
             .persistent(self.named)
-            .bind(texts(messages, |message| message.tenant_id.as_str()))
-            .bind(texts(messages, |message| &message.kind))
-            .bind(texts(messages, |message| &message.subject_id));
-        let payloads = messages.iter().map(|message| message.payload.as_ref());
-        let query = if self.description.payload_type() == PayloadType::Bytes {
-            query.bind(payloads.map(|payload| payload.map(AsRef::as_ref)).collect::<Vec<Option<&[u8]>>>())
-        } else {
-            // Checked above: a payload for a column of text is UTF-8.
-            let text = payloads.map(|payload| payload.and_then(|payload| payload.as_str().ok()));
-            query.bind(text.collect::<Vec<Option<&str>>>())
+            .bind(arrays.tenants)
+            .bind(arrays.kinds)
+            .bind(arrays.subjects);
+        let query = match arrays.payloads {
+            PayloadArray::Bytes(payloads) => query.bind(payloads),
+            PayloadArray::Text(payloads) => query.bind(payloads),
         };
-        let query = if self.description.columns().headers.is_some() {
-            let json = messages.iter().map(|message| headers::to_json(&message.headers));
-            query.bind(json.collect::<Vec<Option<String>>>())
-        } else {
-            query
+        let query = match arrays.headers {
+            Some(headers) => query.bind(headers),
+            None => query,
         };
-        let micros = messages.iter().map(|message| message.occurred_at.map(Timestamp::as_micros));
-        let ids = query.bind(micros.collect::<Vec<Option<i64>>>()).fetch_all(connection).await;
+        let ids = query.bind(arrays.micros).fetch_all(connection).await;
         let ids =
             ids.map_err(|error| append_error(error, &self.description.display_name(Dialect::Postgres)))?;
-        if ids.len() == messages.len() {
-            Ok(ids.into_iter().map(MessageId::new).collect())
-        } else {
-            Err(AppendError::Skipped { given: messages.len(), appended: ids.len() })
-        }
+        append::all_appended(messages.len(), ids)
     }
-}
-
-fn texts<'m>(messages: &'m [NewMessage], text: fn(&'m NewMessage) -> &'m str) -> Vec<&'m str> {
-    messages.iter().map(text).collect()
 }

@@ -1,7 +1,7 @@
 //! The store: an outbox table, seen by one replica.
 
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
@@ -9,7 +9,7 @@ use outbox_core::{
     StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::postgres::{BEGIN_READ, ServerTraits};
+use outbox_sql::dialect::postgres::{BEGIN_READ, KnownTraits};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 use sqlx::postgres::{PgArguments, PgRow};
@@ -139,23 +139,5 @@ impl Store for PostgresStore {
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
         within(request.timeout, StoreOperation::Claim, self.take(request)).await
-    }
-}
-
-/// What is known of the server, once it was asked.
-#[derive(Debug, Default)]
-pub(super) struct KnownTraits(Mutex<Option<ServerTraits>>);
-
-impl KnownTraits {
-    pub(super) fn get(&self) -> Option<ServerTraits> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn remember(&self, traits: ServerTraits) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(traits);
-    }
-
-    pub(super) fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

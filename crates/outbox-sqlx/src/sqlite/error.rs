@@ -21,7 +21,7 @@ pub(super) fn store_error(operation: StoreOperation, error: sqlx::Error) -> Stor
 
 /// Says why messages were not appended, and what to do.
 pub(super) fn append_error(error: sqlx::Error) -> AppendError {
-    AppendError::Database { reason: meaning_of(&error).text().to_owned(), source: error }
+    AppendError::database(meaning_of(&error).text(), error)
 }
 
 fn meaning_of(error: &sqlx::Error) -> Meaning {

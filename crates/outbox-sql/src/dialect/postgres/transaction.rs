@@ -1,5 +1,6 @@
 //! What is the same for every table: how a transaction begins, what is set in it, and how it ends.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Begins the transaction of a claim. READ COMMITTED, so that the read after the lock sees what the last holder
@@ -20,6 +21,27 @@ pub struct ServerTraits {
     pub version: i32,
     /// Whether it runs on Linux, where it can notice a closed socket while a statement runs.
     pub linux: bool,
+}
+
+/// What is known of the server, once it was asked.
+#[derive(Debug, Default)]
+pub struct KnownTraits(Mutex<Option<ServerTraits>>);
+
+impl KnownTraits {
+    /// What is known.
+    pub fn get(&self) -> Option<ServerTraits> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server was asked.
+    pub fn remember(&self, traits: ServerTraits) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(traits);
+    }
+
+    /// It may be another server by now.
+    pub fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 /// The settings of a claim, for its transaction only: one text of several statements, without parameters.
@@ -43,6 +65,9 @@ pub fn claim_settings(traits: ServerTraits, timeout: Duration) -> String {
     }
     settings
 }
+
+/// Asks what became of a transaction: its number, as a text. `committed`, or it is not.
+pub const CONFIRM: &str = "SELECT pg_xact_status($1::text::xid8)";
 
 /// Commits, and asks what became of the transaction with this number: a `COMMIT` can be answered by a rollback.
 pub fn commit_and_confirm(transaction: i64) -> String {

@@ -1,0 +1,4 @@
+//! What an append can fail with.
+
+/// A message was not appended: what [`outbox_sql::AppendError`] says, with Diesel's error.
+pub type AppendError = outbox_sql::AppendError<diesel::result::Error>;

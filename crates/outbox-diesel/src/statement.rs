@@ -1,0 +1,70 @@
+//! A statement of `outbox-sql`, as a query of Diesel's.
+
+use std::marker::PhantomData;
+
+use diesel::QueryResult;
+use diesel::backend::Backend;
+use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
+use diesel::serialize::ToSql;
+use diesel::sql_types::HasSqlType;
+
+/// A text with its parameters in it, what they are bound to, and the types `ST` of the row that it answers.
+///
+/// Unlike [`diesel::sql_query`] it is prepared once per connection: its text is one of a few.
+pub(crate) struct Statement<'q, DB: Backend, ST> {
+    sql: &'q str,
+    binds: Vec<Box<dyn QueryFragment<DB> + Send + 'q>>,
+    answer: PhantomData<fn() -> ST>,
+}
+
+impl<'q, DB: Backend, ST> Statement<'q, DB, ST> {
+    pub(crate) fn new(sql: &'q str) -> Self {
+        Self { sql, binds: Vec::new(), answer: PhantomData }
+    }
+
+    /// Binds the next parameter.
+    pub(crate) fn bind<T>(mut self, value: impl ToSql<T, DB> + Send + 'q) -> Self
+    where
+        DB: HasSqlType<T>,
+        T: 'q,
+    {
+        self.binds.push(Box::new(Bind { value, of: PhantomData::<fn() -> T> }));
+        self
+    }
+}
+
+impl<DB: Backend, ST> QueryFragment<DB> for Statement<'_, DB, ST> {
+    fn walk_ast<'b>(&'b self, mut pass: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        pass.push_sql(self.sql);
+        self.binds.iter().try_for_each(|bind| bind.walk_ast(pass.reborrow()))
+    }
+}
+
+/// Known by its text, not by its type.
+impl<DB: Backend, ST> QueryId for Statement<'_, DB, ST> {
+    type QueryId = ();
+
+    const HAS_STATIC_QUERY_ID: bool = false;
+}
+
+impl<DB: Backend, ST> Query for Statement<'_, DB, ST> {
+    type SqlType = ST;
+}
+
+impl<DB: Backend, ST, C> diesel::RunQueryDsl<C> for Statement<'_, DB, ST> {}
+
+/// A value; its parameter is in the text already.
+struct Bind<V, T> {
+    value: V,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<DB, V, T> QueryFragment<DB> for Bind<V, T>
+where
+    DB: Backend + HasSqlType<T>,
+    V: ToSql<T, DB>,
+{
+    fn walk_ast<'b>(&'b self, mut pass: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        pass.push_bind_param_value_only(&self.value)
+    }
+}

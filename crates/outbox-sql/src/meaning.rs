@@ -1,0 +1,48 @@
+//! What a database's error means to the relay.
+
+use std::borrow::Cow;
+use std::error::Error;
+
+use outbox_core::{StoreError, StoreOperation};
+
+/// What an error means and what to do about it, and whether trying again may help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Meaning {
+    /// It comes again until somebody does something about it.
+    Stays(Cow<'static, str>),
+    /// It may be gone at the next try.
+    MayGoAway(Cow<'static, str>),
+}
+
+impl Meaning {
+    /// An error that stays.
+    pub fn stays(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::Stays(what.into())
+    }
+
+    /// An error that may go away.
+    pub fn may_go_away(what: impl Into<Cow<'static, str>>) -> Self {
+        Self::MayGoAway(what.into())
+    }
+
+    /// The error of a store's operation, with what the driver said.
+    pub fn store_error(
+        self,
+        operation: StoreOperation,
+        source: impl Error + Send + Sync + 'static,
+    ) -> StoreError {
+        let error = match self {
+            Self::Stays(what) => StoreError::permanent(operation, what),
+            Self::MayGoAway(what) => StoreError::transient(operation, what),
+        };
+        error.with_source(source)
+    }
+
+    /// What it means, in words.
+    pub fn into_words(self) -> Cow<'static, str> {
+        match self {
+            Self::Stays(what) | Self::MayGoAway(what) => what,
+        }
+    }
+}
