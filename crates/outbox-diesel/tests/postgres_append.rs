@@ -16,10 +16,15 @@ use support::{Database, ROLE, claim, message, tenant};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-diesel::table! {
-    orders (id) {
-        id -> Int8,
-        item -> Text,
+use schema::orders;
+
+/// The application's own.
+mod schema {
+    diesel::table! {
+        orders (id) {
+            id -> Int8,
+            item -> Text,
+        }
     }
 }
 
