@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail};
 use xtask::servers::install::Program;
 use xtask::servers::{Folder, Postgres};
 
-use self::database::{Database, Target};
+use self::database::{Orm, Place, Target};
 use self::story::Story;
 use crate::interrupt;
 
@@ -31,17 +31,28 @@ use crate::interrupt;
 /// twice only what the killed replica had published and not yet marked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Runs on this PostgreSQL server, in a schema of its own that is dropped at the end. Default: SQLite, in
-    /// a temporary file.
-    #[arg(long, value_name = "postgres://…", conflicts_with = "postgres")]
+    /// Runs on this PostgreSQL server, in a schema of its own that is dropped at the end.
+    /// Default: SQLite, in a temporary file.
+    #[arg(long, value_name = "postgres://…", group = "server")]
     database_url: Option<String>,
     /// Runs on a private PostgreSQL server, started for this and stopped at the end.
-    #[arg(long)]
+    #[arg(long, group = "server")]
     postgres: bool,
+    /// The ORM of the application and of the relay.
+    #[arg(long, value_enum, default_value_t = Orm::Sqlx)]
+    orm: Orm,
     /// Another story, on SQLite: an HTTP request's trace through the row to the subscriber, and the metrics, as
     /// an OTLP receiver gets them.
-    #[arg(long, conflicts_with_all = ["database_url", "postgres"])]
+    #[arg(long, conflicts_with_all = ["server", "orm"])]
     otel: bool,
+}
+
+impl Options {
+    /// The feature that these options need and this `xtask` has not, if there is one.
+    fn missing_feature(&self) -> Option<&'static str> {
+        let needed = [(self.otel, cfg!(feature = "otel"), "otel")];
+        needed.into_iter().find(|(needs, has, _)| *needs && !has).map(|(.., feature)| feature)
+    }
 }
 
 /// What a replica process is told; the database comes in an environment variable, since it may have a
@@ -56,27 +67,32 @@ pub(crate) struct ReplicaOptions {
 
 /// Runs the demo; answers whether the check is well.
 pub(crate) fn run(options: Options) -> Result<bool> {
+    if let Some(feature) = options.missing_feature() {
+        return run_with(feature);
+    }
+    #[cfg(feature = "otel")]
     if options.otel {
-        return run_otel();
+        return otel::run();
     }
     let folder = Folder::new("demo")?;
     let story = Story::begin();
-    let mut server = None;
-    let target = match options.database_url {
-        Some(url) => Target::postgres(url)?,
+    let mut postgres = None;
+    let place = match options.database_url {
+        Some(url) => Place::on_server(url)?,
         None if options.postgres => {
             Program::Postgres.ensure()?;
-            let postgres = server.insert(Postgres::start(&[("fsync", "on")])?);
+            let postgres = postgres.insert(Postgres::start(&[("fsync", "on")])?);
             story.tell("demo", &format!("a private PostgreSQL server listens on {}", postgres.address()));
-            Target::postgres(postgres.url("postgres"))?
+            Place::on_server(postgres.url("postgres"))?
         }
-        None => Target::Sqlite(folder.path().join("shop.db")),
+        None => Place::Sqlite(folder.path().join("shop.db")),
     };
+    let target = Target { orm: options.orm, place };
     runtime()?.block_on(async {
-        let database = Database::open(&target).await?;
+        let database = database::open(&target).await?;
         database.create().await?;
         let outcome = tokio::select! {
-            outcome = scenes::play(&story, &target, &database, folder.path()) => outcome,
+            outcome = scenes::play(&story, &target, &*database, folder.path()) => outcome,
             interrupted = interrupt::requested() => {
                 interrupted?;
                 Err(anyhow::anyhow!("interrupted"))
@@ -89,16 +105,11 @@ pub(crate) fn run(options: Options) -> Result<bool> {
     })
 }
 
-#[cfg(feature = "otel")]
-fn run_otel() -> Result<bool> {
-    otel::run()
-}
-
-/// Runs the demo in an `xtask` that can.
-#[cfg(not(feature = "otel"))]
-fn run_otel() -> Result<bool> {
-    let arguments = ["run", "--quiet", "--package", "xtask", "--features", "otel", "--", "demo", "--otel"];
-    Ok(crate::process::run(&mut crate::process::cargo(&arguments))?.success())
+/// Runs the same command in an `xtask` that can. What few runs need is not built for the others.
+fn run_with(feature: &str) -> Result<bool> {
+    let mut command =
+        crate::process::cargo(&["run", "--quiet", "--package", "xtask", "--features", feature, "--"]);
+    Ok(crate::process::run(command.args(std::env::args_os().skip(1)))?.success())
 }
 
 /// Runs a replica, until its standard input ends.

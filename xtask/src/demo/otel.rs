@@ -22,7 +22,7 @@ use xtask::servers::Folder;
 use self::export::Exports;
 use self::receiver::Receiver;
 use self::subscriber::Mailer;
-use super::database::{Database, Target};
+use super::database::{self, Database, Orm, Place, Target};
 use super::story::Story;
 use super::writer::TENANTS;
 use crate::interrupt;
@@ -55,7 +55,8 @@ async fn play(story: &Story, folder: &Path) -> Result<bool> {
     story.tell("receiver", &format!("takes OTLP over gRPC on {}", collector.endpoint()));
     let exports = Exports::new(collector.endpoint())?;
 
-    let database = Arc::new(Database::open(&Target::Sqlite(folder.join("shop.db"))).await?);
+    let target = Target { orm: Orm::Sqlx, place: Place::Sqlite(folder.join("shop.db")) };
+    let database: Arc<dyn Database> = database::open(&target).await?.into();
     database.create().await?;
     let mailer = Mailer::new(story, exports.mailer.tracer("mailer"), REFUSED);
     let config = RelayConfig::builder().tenants(TENANTS).poll_interval(Duration::from_millis(50)).build()?;

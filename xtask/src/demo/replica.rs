@@ -13,7 +13,7 @@ use outbox_core::{
 use tokio::io::AsyncReadExt;
 
 use super::control::Control;
-use super::database::{Database, Target};
+use super::database::{self, Target};
 use super::journal::{Entry, Journal};
 use super::writer::TENANTS;
 
@@ -25,7 +25,7 @@ pub(super) const BACKS_OFF: &str = "backs off";
 
 /// Relays until the standard input ends: until the demo says so, or is gone.
 pub(super) async fn run(name: &str, folder: &Path, target: &Target) -> Result<()> {
-    let store = Database::open(target).await?.store()?;
+    let store = database::open(target).await?.store()?;
     let publisher =
         Shipping { name: name.to_owned(), journal: Journal::new(folder), control: Control::new(folder) };
     // Longer than the slow batch that a replica is killed in the middle of.

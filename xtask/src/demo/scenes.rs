@@ -25,7 +25,7 @@ const BURST: usize = 12;
 
 struct Stage<'a> {
     story: Story,
-    database: &'a Database,
+    database: &'a dyn Database,
     store: Arc<dyn Store>,
     journal: Journal,
     control: Control,
@@ -40,7 +40,12 @@ struct Kill {
 }
 
 /// Plays the demo and answers whether the check is well.
-pub(super) async fn play(story: &Story, target: &Target, database: &Database, folder: &Path) -> Result<bool> {
+pub(super) async fn play(
+    story: &Story,
+    target: &Target,
+    database: &dyn Database,
+    folder: &Path,
+) -> Result<bool> {
     let mut stage = Stage {
         story: *story,
         database,

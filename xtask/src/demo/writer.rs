@@ -41,13 +41,13 @@ pub(super) fn subject(number: i64) -> String {
 /// Places orders.
 #[derive(Debug)]
 pub(super) struct Writer<'a> {
-    database: &'a Database,
+    database: &'a dyn Database,
     orders: Vec<Order>,
     next: i64,
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(database: &'a Database) -> Self {
+    pub(super) fn new(database: &'a dyn Database) -> Self {
         Self { database, orders: Vec::new(), next: 1 }
     }
 
@@ -66,7 +66,7 @@ impl<'a> Writer<'a> {
         let mut transaction = self.database.begin().await?;
         let mut placed = Vec::with_capacity(count);
         for _ in 0..count {
-            placed.push(self.place(&mut transaction, tenant, Fate::Committed).await?);
+            placed.push(self.place(&mut *transaction, tenant, Fate::Committed).await?);
         }
         transaction.commit().await?;
         self.orders.extend(placed.iter().cloned());
@@ -76,21 +76,24 @@ impl<'a> Writer<'a> {
     /// Places an order and takes it back, with the transaction that it is in.
     pub(super) async fn roll_back(&mut self, tenant: &'static str) -> Result<Order> {
         let mut transaction = self.database.begin().await?;
-        let order = self.place(&mut transaction, tenant, Fate::RolledBack).await?;
+        let order = self.place(&mut *transaction, tenant, Fate::RolledBack).await?;
         transaction.roll_back().await?;
         self.orders.push(order.clone());
         Ok(order)
     }
 
     /// Places an order and leaves its transaction open.
-    pub(super) async fn open(&mut self, tenant: &'static str) -> Result<(Order, Transaction)> {
+    pub(super) async fn open(&mut self, tenant: &'static str) -> Result<(Order, Box<dyn Transaction>)> {
         let mut transaction = self.database.begin().await?;
-        let order = self.place(&mut transaction, tenant, Fate::CommittedLate).await?;
+        let order = self.place(&mut *transaction, tenant, Fate::CommittedLate).await?;
         Ok((order, transaction))
     }
 
     /// Commits an order that was left open.
-    pub(super) async fn commit_late(&mut self, (order, transaction): (Order, Transaction)) -> Result<()> {
+    pub(super) async fn commit_late(
+        &mut self,
+        (order, transaction): (Order, Box<dyn Transaction>),
+    ) -> Result<()> {
         transaction.commit().await?;
         self.orders.push(order);
         Ok(())
@@ -98,7 +101,7 @@ impl<'a> Writer<'a> {
 
     async fn place(
         &mut self,
-        transaction: &mut Transaction,
+        transaction: &mut dyn Transaction,
         tenant: &'static str,
         fate: Fate,
     ) -> Result<Order> {

@@ -28,11 +28,11 @@ pub(super) struct Shop {
     address: SocketAddr,
 }
 
-type Parts = (Arc<Database>, SdkTracer);
+type Parts = (Arc<dyn Database>, SdkTracer);
 
 impl Shop {
     /// Listens on a free port of this machine, as long as the runtime lives.
-    pub(super) async fn serve(database: Arc<Database>, tracer: SdkTracer) -> Result<Self> {
+    pub(super) async fn serve(database: Arc<dyn Database>, tracer: SdkTracer) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let router = Router::new().route("/orders/{number}", post(order)).with_state((database, tracer));
@@ -66,14 +66,14 @@ async fn order(
         .with_kind(SpanKind::Server)
         .with_attributes([KeyValue::new("http.request.method", "POST"), KeyValue::new("order", number)])
         .start(&tracer);
-    let placed = place(&database, number).with_context(Context::new().with_span(span)).await;
+    let placed = place(&*database, number).with_context(Context::new().with_span(span)).await;
     placed
         .map(|text| (StatusCode::CREATED, text))
         .map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}")))
 }
 
 /// The order and its message, in one transaction; the message carries the request's trace.
-async fn place(database: &Database, number: i64) -> Result<String> {
+async fn place(database: &dyn Database, number: i64) -> Result<String> {
     let tenants = i64::try_from(TENANTS.len())?;
     let tenant = TENANTS[usize::try_from(number.rem_euclid(tenants))?];
     let message = NewMessage::new(TenantId::new(tenant)?, "order.placed", subject(number), "{}")
