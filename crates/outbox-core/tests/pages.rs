@@ -159,6 +159,32 @@ fn the_crates_table_is_that_of_the_manifests() {
     assert_eq!(readme.lines().filter(|line| line.starts_with("| `outbox-")).count(), crates);
 }
 
+/// The table of stores has a row for each database of each ORM, and says what is there: an append, a relay.
+#[test]
+fn the_stores_table_is_what_is_there() {
+    let page = read(&root().join("docs/databases.md"));
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| `outbox-"))
+        .map(|row| row.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let mut expected = Vec::new();
+    for package in ["outbox-sqlx", "outbox-diesel"] {
+        let folder = root().join("crates").join(package);
+        let manifest = read(&folder.join("Cargo.toml"));
+        for database in ["postgres", "sqlite", "mysql"] {
+            let has = |file: &str| folder.join("src").join(database).join(file).exists();
+            let (appends, relays) = (has("append.rs"), has("store.rs"));
+            let is_feature = manifest.lines().any(|line| line.starts_with(&format!("{database} = [")));
+            assert_eq!(is_feature, appends || relays, "{package}'s feature {database}");
+            let say = |is_there| if is_there { "yes" } else { "no" };
+            expected.push([format!("`{package}`, `{database}`"), say(appends).into(), say(relays).into()]);
+        }
+    }
+    let found: Vec<&[&str]> = rows.iter().map(|row| &row[..3]).collect();
+    assert_eq!(found, expected.iter().map(|row| row.each_ref().map(String::as_str)).collect::<Vec<_>>());
+}
+
 /// What is packaged with a crate is the README that is tested here.
 #[test]
 fn the_crates_readme_is_the_repositorys() {

@@ -12,7 +12,10 @@ struct Rule {
     lacks: &'static [&'static str],
 }
 
-const RULES: [Rule; 6] = [
+/// Client libraries written in C, and what builds them.
+const C_CLIENTS: [&str; 4] = ["pq-sys", "mysqlclient-sys", "openssl-sys", "cmake"];
+
+const RULES: [Rule; 9] = [
     Rule { package: "outbox-core", features: "", has: &["tokio"], lacks: &["sqlx", "sqlx-core"] },
     Rule { package: "outbox-sql", features: "", has: &["outbox-core"], lacks: &["sqlx", "sqlx-core"] },
     Rule {
@@ -26,6 +29,33 @@ const RULES: [Rule; 6] = [
         features: "sqlite",
         has: &["sqlx-sqlite", "libsqlite3-sys"],
         lacks: &["sqlx-postgres", "sqlx-mysql", "rustls", "native-tls", "async-std", "smol"],
+    },
+    // The application's connection decides on the driver: nothing of ours does.
+    Rule {
+        package: "outbox-diesel",
+        features: "postgres",
+        has: &["diesel"],
+        lacks: &[
+            "diesel-async",
+            "tokio-postgres",
+            "mysql_async",
+            "libsqlite3-sys",
+            "sqlx",
+            "bb8",
+            "deadpool",
+        ],
+    },
+    Rule {
+        package: "outbox-diesel",
+        features: "postgres,deadpool",
+        has: &["diesel-async", "tokio-postgres", "deadpool"],
+        lacks: &["bb8", "mysql_async", "libsqlite3-sys", "sqlx", "rustls", "native-tls"],
+    },
+    Rule {
+        package: "outbox-diesel",
+        features: "postgres,bb8",
+        has: &["diesel-async", "tokio-postgres", "bb8"],
+        lacks: &["deadpool", "mysql_async", "libsqlite3-sys", "sqlx", "rustls", "native-tls"],
     },
     Rule {
         package: "outbox-otel",
@@ -55,7 +85,7 @@ fn check(rule: &Rule, tree: &str) -> Result<()> {
     for name in *has {
         ensure!(is_there(name), "{package} with {features:?} does not have {name}: is the rule still right?");
     }
-    for name in *lacks {
+    for name in lacks.iter().chain(&C_CLIENTS) {
         ensure!(!is_there(name), "{package} with {features:?} pulls in {name}");
     }
     for feature in NOT_OURS {
@@ -76,6 +106,7 @@ mod tests {
         let error = |tree| check(&RULE, tree).unwrap_err().to_string();
         assert!(check(&RULE, "p v1\ngood v1\nbadly v1").is_ok());
         assert!(error("good v1\nbad v1").contains("pulls in bad"));
+        assert!(error("good v1\npq-sys v1").contains("pulls in pq-sys"));
         assert!(error("p v1").contains("does not have good"));
         assert!(error("good v1\nsqlx feature \"runtime-tokio\"").contains("switches on"));
     }
