@@ -1,4 +1,6 @@
-//! The workspace's automation as a library: [private servers](servers) for tests, and what the `xtask`
-//! program is made of.
+//! The workspace's automation as a library: [private servers](servers) for tests, and what
+//! the `xtask` program is made of.
 
+#[cfg(feature = "bench")]
+pub mod bench;
 pub mod servers;

@@ -5,6 +5,7 @@ mod ci;
 mod demo;
 mod interrupt;
 mod lint;
+mod measure;
 mod process;
 mod test;
 
@@ -32,6 +33,7 @@ enum Command {
     #[cfg(feature = "demo")]
     #[command(hide = true)]
     DemoReplica(demo::ReplicaOptions),
+    Bench(measure::Options),
     Test(test::Options),
     /// Format, clippy, docs, each feature alone, dependencies and tidiness; warnings are errors.
     Lint,
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run(options),
         #[cfg(feature = "demo")]
         Command::DemoReplica(options) => demo::run_replica(&options),
+        Command::Bench(options) => measure::run(&options),
         Command::Test(options) => test::run(&options),
         Command::Lint => lint::run(),
         Command::Ci => ci::run(),

@@ -113,7 +113,7 @@ impl Local {
         self.folder().join("server.log")
     }
 
-    fn pid(&self) -> Result<Pid> {
+    pub(super) fn pid(&self) -> Result<Pid> {
         let text = fs::read_to_string(self.pid_file())
             .with_context(|| format!("{} does not run", self.kind.name))?;
         let pid = text.lines().next().and_then(|line| line.trim().parse().ok()).and_then(Pid::from_raw);

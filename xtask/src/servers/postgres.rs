@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use super::install::Program;
 use super::local::{Kind, Local};
@@ -140,6 +140,14 @@ impl Postgres {
     /// If it cannot be made: there is one of that name.
     pub fn create_database(&self, name: &str) -> Result<()> {
         self.execute("postgres", &format!("CREATE DATABASE \"{}\"", name.replace('"', "\"\""))).map(drop)
+    }
+
+    /// The server's first process, the parent of all others.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn pid(&self) -> Result<Pid> {
+        self.local.pid()
     }
 
     /// The end of the server's log.

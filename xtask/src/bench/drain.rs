@@ -1,0 +1,183 @@
+//! How fast a backlog goes out: the relay, the database's own loop, and other ways to do it, in turn.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use outbox_sqlx::postgres::PostgresStore;
+use sqlx::PgConnection;
+
+use super::bed::{Bed, Filled, PAYLOAD, PUBLISHED, tenants};
+use super::cpu::Used;
+use super::ledger::{Ledger, publish};
+use super::report::{Section, number, times};
+use super::stats::{as_f64, median, micros_each};
+use super::{Bench, commit, rivals, stores};
+
+/// The batch at which relay and loop are compared.
+const BATCH: u32 = 1_000;
+/// What the fastest ordered peer drains in a second, on a quiet machine, as it says itself.
+const PEER: f64 = 64_000.0;
+/// The relay's claims, its probe and its health check.
+const CONNECTIONS: u32 = 6;
+
+/// Who drains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Loop,
+    RelayAtBatch,
+    RelayDefaults,
+    Plain,
+    Cursor,
+}
+
+impl Who {
+    const ALL: [Self; 5] = [Self::Loop, Self::RelayAtBatch, Self::RelayDefaults, Self::Plain, Self::Cursor];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Loop => "the database's own loop, batch 1,000",
+            Self::RelayAtBatch => "relay, batch 1,000",
+            Self::RelayDefaults => "relay, default settings",
+            Self::Plain => "the plain protocol, batch 32",
+            Self::Cursor => "one cursor moved, nothing marked",
+        }
+    }
+}
+
+/// One drain.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    rate: f64,
+    client: f64,
+    server: f64,
+}
+
+/// Who drains, with what it needs and what it did.
+struct Lane {
+    who: Who,
+    connection: PgConnection,
+    store: PostgresStore,
+    runs: Vec<Run>,
+}
+
+pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
+    let rows = bench.size(10_000, 50_000);
+    let repetitions = bench.size(3, 5);
+    // It would come at one and not at the others; what its absence costs is measured in the part on growth.
+    let bed = Bed::start(&[("autovacuum", "off")]).await?;
+    rivals::create_loop(&bed).await?;
+    let mut sections = Vec::new();
+    for count in [1, 100] {
+        let mut lanes = Vec::new();
+        for who in Who::ALL {
+            let (connection, store) = (bed.connect().await?, bed.store(CONNECTIONS).await?);
+            lanes.push(Lane { who, connection, store, runs: Vec::new() });
+        }
+        let before = commit::price(&bed).await?;
+        for repetition in 1..=repetitions {
+            for lane in &mut lanes {
+                let run = lane.drain(&bed, rows, count).await.with_context(|| lane.who.name())?;
+                bench.progress.tell(&format!(
+                    "drain {repetition}/{repetitions}, {count} tenants, {}: {} rows/s",
+                    lane.who.name(),
+                    number(run.rate)
+                ));
+                lane.runs.push(run);
+            }
+        }
+        let after = commit::price(&bed).await?;
+        sections.push(section(count, rows, repetitions, (before, after), &lanes));
+    }
+    sections.push(stores::measure(bench).await?);
+    Ok(sections)
+}
+
+impl Lane {
+    async fn drain(&mut self, bed: &Bed, rows: u64, count: usize) -> Result<Run> {
+        let filled = bed.fill(PUBLISHED, rows, count).await?;
+        let names = tenants(count);
+        let ledger = Ledger::new(filled.first, usize::try_from(rows)?, count);
+        let (cpu, begin) = (bed.cpu(), Instant::now());
+        match self.who {
+            Who::Loop => rivals::run_loop(&mut self.connection, &names, BATCH.cast_signed(), false).await?,
+            Who::Plain => rivals::relay_plainly(&mut self.connection, &names, &ledger).await?,
+            Who::Cursor => rivals::move_cursor(bed, &mut self.connection, &names, &ledger).await?,
+            Who::RelayAtBatch => {
+                publish(&self.store, &names, &ledger, |config| config.initial_batch(BATCH).max_batch(BATCH))
+                    .await?;
+            }
+            Who::RelayDefaults => publish(&self.store, &names, &ledger, |config| config).await?,
+        }
+        let (took, used) = (begin.elapsed(), bed.cpu().used_since(cpu));
+        self.check(bed, filled, &ledger).await?;
+        Ok(Run::of(rows, took, used))
+    }
+
+    /// Every row went out once, in order, and is marked; the cursor marks none, and the loop publishes none.
+    async fn check(&self, bed: &Bed, filled: Filled, ledger: &Ledger) -> Result<()> {
+        if self.who != Who::Loop {
+            ledger.check()?;
+        }
+        if self.who == Who::Cursor {
+            let last = "SELECT max(last) FROM public.bench_cursor";
+            let end = filled.first + i64::try_from(filled.rows)? - 1;
+            ensure!(bed.number(last).await? == end, "the cursors are not at the end");
+            return Ok(());
+        }
+        bed.expect(filled, 0, filled.published + filled.rows).await
+    }
+}
+
+impl Run {
+    fn of(rows: u64, took: Duration, used: Used) -> Self {
+        Self {
+            rate: as_f64(rows) / took.as_secs_f64(),
+            client: micros_each(used.client, rows),
+            server: used.server.map_or(f64::NAN, |server| micros_each(server, rows)),
+        }
+    }
+}
+
+fn section(count: usize, rows: u64, repetitions: usize, price: (f64, f64), lanes: &[Lane]) -> Section {
+    let of = |who: Who| lanes.iter().find(|lane| lane.who == who).map_or(&[][..], |lane| &lane.runs);
+    // Run by run: both were measured within seconds of each other.
+    let ratio = |one: Who, other: Who| {
+        let pairs = of(one).iter().zip(of(other));
+        median(&pairs.map(|(one, other)| one.rate / other.rate).collect::<Vec<_>>())
+    };
+    let middle = |who: Who, value: fn(&Run) -> f64| median(&of(who).iter().map(value).collect::<Vec<_>>());
+    let of_tenants = if count == 1 { "1 tenant".to_owned() } else { format!("{count} tenants") };
+    let mut section = Section::new(
+        format!("Drain, {of_tenants}"),
+        format!(
+            "{} rows of {PAYLOAD} bytes behind {} published ones, a publisher that accepts at once, durable marks, \
+             medians of {repetitions}. A tiny durable commit took {} µs before and {} µs after.",
+            number(as_f64(rows)),
+            number(as_f64(PUBLISHED)),
+            number(price.0),
+            number(price.1),
+        ),
+        &["variant", "rows/s", "to plain", "client µs/row", "server µs/row"],
+    );
+    for lane in lanes {
+        let rate = middle(lane.who, |run| run.rate);
+        section.row([
+            lane.who.name().to_owned(),
+            number(rate),
+            times(ratio(lane.who, Who::Plain), 1.0),
+            number(middle(lane.who, |run| run.client)),
+            number(middle(lane.who, |run| run.server)),
+        ]);
+        section.bar(lane.who.name(), rate);
+    }
+    section.at_least("relay to loop, at equal batch", 0.9, ratio(Who::RelayAtBatch, Who::Loop), "");
+    section.at_least("default settings to plain", 10.0, ratio(Who::RelayDefaults, Who::Plain), "");
+    section.at_least("default settings", PEER, middle(Who::RelayDefaults, |run| run.rate), "rows/s");
+    section.at_most(
+        "client CPU to server CPU, default settings",
+        0.1,
+        middle(Who::RelayDefaults, |run| run.client / run.server),
+        "",
+    );
+    section
+}

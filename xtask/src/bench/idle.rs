@@ -1,0 +1,86 @@
+//! What a relay costs that has nothing to do, by the number of its tenants.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use outbox_core::{Relay, RelayConfig};
+use outbox_sqlx::OutboxTable;
+use outbox_sqlx::postgres::PostgresStore;
+use sqlx::postgres::PgPoolOptions;
+
+use super::Bench;
+use super::bed::{Bed, tenants};
+use super::ledger::Ledger;
+use super::report::{Section, number};
+use super::stats::{as_f64, millis};
+use super::wire::Wire;
+
+/// The most statements in a second: the default poll interval makes five, and there is some jitter.
+const STATEMENTS: f64 = 6.0;
+/// The most CPU time of the client in a minute that is as good as none: a thousandth of a core.
+const CLIENT: f64 = 60.0;
+
+pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
+    let bed = Bed::start(&[]).await?;
+    let time = Duration::from_secs(bench.size(4, 20));
+    let mut section = Section::new(
+        "Idle",
+        format!(
+            "Nothing is pending, default settings, {} s for each line. Statements are counted on the wire.",
+            time.as_secs()
+        ),
+        &["tenants", "statements/s", "round trips/s", "client CPU ms/min", "server CPU ms/min"],
+    );
+    let (mut statements, mut client) = (0.0, 0.0);
+    for count in [Some(1), Some(100), Some(1_000), Some(10_000), None] {
+        let name = count.map_or("discovered".to_owned(), |count| number(as_f64(count as u64)));
+        bench.progress.tell(&format!("idle, {name} tenants"));
+        let idle = idle(&bed, count, time).await?;
+        statements = f64::max(statements, idle.statements);
+        client = f64::max(client, idle.client);
+        section.row([
+            name,
+            number(idle.statements),
+            number(idle.round_trips),
+            number(idle.client),
+            number(idle.server),
+        ]);
+    }
+    section.at_most("statements, whatever the number of tenants", STATEMENTS, statements, "/s");
+    section.at_most("client CPU", CLIENT, client, "ms/min");
+    Ok(vec![section])
+}
+
+struct Idle {
+    statements: f64,
+    round_trips: f64,
+    client: f64,
+    server: f64,
+}
+
+async fn idle(bed: &Bed, count: Option<usize>, time: Duration) -> Result<Idle> {
+    let wire = Wire::start(bed.server.address())?;
+    let url = bed.server.url_by_port(wire.port(), "postgres");
+    let pool = PgPoolOptions::new().max_connections(6).connect(&url).await?;
+    let store = PostgresStore::new(pool, OutboxTable::default())?;
+    let config = RelayConfig::builder();
+    let config = match count {
+        Some(count) => config.tenants(tenants(count).iter()),
+        None => config.discover_tenants(),
+    };
+    let relay = Relay::builder(store, Ledger::new(1, 0, 1), config.build()?).build()?;
+    let running = relay.start()?;
+    // The first probe opens a connection and prepares its statement.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (cpu, asked) = (bed.cpu(), wire.counted());
+    tokio::time::sleep(time).await;
+    let (used, asked) = (bed.cpu().used_since(cpu), wire.counted().since(asked));
+    running.stop().await?;
+    let minute = 60.0 / time.as_secs_f64();
+    Ok(Idle {
+        statements: as_f64(asked.statements) / time.as_secs_f64(),
+        round_trips: as_f64(asked.round_trips) / time.as_secs_f64(),
+        client: millis(used.client) * minute,
+        server: used.server.map_or(f64::NAN, |server| millis(server) * minute),
+    })
+}
