@@ -14,6 +14,7 @@ mod message;
 mod observer;
 mod publisher;
 mod relay;
+mod settling;
 mod store;
 mod timestamp;
 
@@ -36,8 +37,10 @@ pub use crate::observer::{
 };
 pub use crate::publisher::{Accepted, Delivery, PublishError, Publisher, RefusalClass};
 pub use crate::relay::{
-    DrainOutcome, DrainReport, Relay, RelayBuilder, RelayError, RelayHandle, RelayState, TenantState,
+    DrainOutcome, DrainReport, Relay, RelayBuilder, RelayError, RelayHandle, RelayState, RelayWaker,
+    TenantState,
 };
+pub use crate::settling::Settling;
 pub use crate::store::{
     Claim, ClaimOutcome, ClaimRequest, Claimed, OldestPending, PendingSince, ProbeRequest, Settlement, Store,
     Tenants,

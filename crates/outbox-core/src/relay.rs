@@ -14,6 +14,7 @@ mod schedule;
 mod stop;
 mod store_call;
 mod sweep;
+mod waker;
 
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -25,6 +26,7 @@ pub use board::{RelayState, TenantState};
 pub use builder::RelayBuilder;
 pub use drain::{DrainOutcome, DrainReport};
 pub use handle::RelayHandle;
+pub use waker::RelayWaker;
 
 pub(crate) use board::Board;
 pub(crate) use sweep::with_causes;
@@ -135,6 +137,11 @@ impl Relay {
     /// It never blocks; calls that come close together count as one, and none is lost. It cuts no back-off short.
     pub fn wake(&self) {
         self.shared.wake.send_replace(());
+    }
+
+    /// What wakes this relay from elsewhere: a listener, or the application's writing side.
+    pub fn waker(&self) -> RelayWaker {
+        RelayWaker(self.shared.wake.clone())
     }
 
     /// This relay's health.

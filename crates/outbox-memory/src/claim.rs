@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use outbox_core::{Claim, Clock, MessageId, Settlement, StoreError, StoreOperation, TenantId, async_trait};
+use outbox_core::{
+    Claim, Clock, MessageId, Settlement, Settling, StoreError, StoreOperation, TenantId, async_trait,
+};
 
 use crate::table::{Rows, Session, Table};
 
@@ -14,6 +16,7 @@ pub(crate) struct MemoryClaim {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tenant: TenantId,
     pub(crate) session: Session,
+    pub(crate) settling: Settling,
     pub(crate) handed_out: BTreeSet<MessageId>,
 }
 
@@ -47,6 +50,9 @@ impl Claim for MemoryClaim {
         let now = self.clock.now();
         for id in settlement.published {
             table.mark(&self.tenant, id, now);
+            if self.settling == Settling::Delete {
+                table.committed.remove(&id);
+            }
         }
         table.release(&self.tenant, self.session);
         Ok(())

@@ -15,7 +15,7 @@ pub struct Published {
 }
 
 impl MemoryStore {
-    /// Every message that is marked as published, in id order.
+    /// Every message that is marked as published, in id order. None if publishing deletes the row.
     pub fn published(&self) -> Vec<Published> {
         let table = self.table.lock();
         let published = table.committed.values().filter_map(|row| {

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, Claimed, Clock, OldestPending, OutboxMessage, ProbeRequest, Store,
+    ClaimOutcome, ClaimRequest, Claimed, Clock, OldestPending, OutboxMessage, ProbeRequest, Settling, Store,
     StoreError, StoreOperation, SystemClock, TenantId, Tenants, async_trait,
 };
 
@@ -20,12 +20,18 @@ pub struct MemoryStore {
     pub(crate) table: Arc<Table>,
     pub(crate) clock: Arc<dyn Clock>,
     source: Arc<str>,
+    settling: Settling,
 }
 
 impl MemoryStore {
     /// A new, empty table, with the machine's clock and the source `memory`.
     pub fn new() -> Self {
-        Self { table: Arc::new(Table::new()), clock: Arc::new(SystemClock::new()), source: "memory".into() }
+        Self {
+            table: Arc::new(Table::new()),
+            clock: Arc::new(SystemClock::new()),
+            source: "memory".into(),
+            settling: Settling::Mark,
+        }
     }
 
     /// Takes the time from another clock: `occurred_at` of messages that do not say it, ages, and when a
@@ -38,6 +44,12 @@ impl MemoryStore {
     /// Sets the source that publishers get. To be set before the store is cloned.
     pub fn with_source(mut self, source: impl Into<Arc<str>>) -> Self {
         self.source = source.into();
+        self
+    }
+
+    /// Sets what becomes of a published row. To be set before the store is cloned.
+    pub fn with_settling(mut self, settling: Settling) -> Self {
+        self.settling = settling;
         self
     }
 }
@@ -102,6 +114,7 @@ impl Store for MemoryStore {
             clock: Arc::clone(&self.clock),
             tenant: tenant.clone(),
             session,
+            settling: self.settling,
             handed_out: BTreeSet::new(),
         };
         let messages = read?;

@@ -1,7 +1,11 @@
-//! The reference store keeps every law.
+//! The reference store keeps every law, marking and deleting.
 
 mod support;
 
-use crate::support::Memory;
+mod marking {
+    outbox_testkit::conformance!(crate::support::Memory);
+}
 
-outbox_testkit::conformance!(Memory);
+mod deleting {
+    outbox_testkit::conformance!(crate::support::Memory<true>);
+}

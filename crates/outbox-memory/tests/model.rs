@@ -10,7 +10,8 @@ use crate::support::Memory;
 #[test]
 fn many_long_stories_agree_with_the_model() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let trial = runtime
-        .block_on(async { Trial::new("many_long_stories_agree_with_the_model", Memory::open().await) });
+    let trial = runtime.block_on(async {
+        Trial::new("many_long_stories_agree_with_the_model", Memory::<false>::open().await)
+    });
     replay::stories(&trial, runtime.handle(), 200, 150);
 }

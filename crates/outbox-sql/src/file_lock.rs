@@ -14,6 +14,7 @@ use outbox_core::{StoreError, StoreOperation};
 
 use crate::file_lock::identity::FileIdentity;
 pub use crate::file_lock::network::network_file_system;
+use crate::hash::fnv1a;
 
 /// How often a lock file that vanished between opening and locking is made anew before giving up.
 const ATTEMPTS: usize = 16;
@@ -31,8 +32,7 @@ pub fn lock_path(database: &Path, table: &str, tenant: &str) -> PathBuf {
 /// FNV-1a, 64 bits, over the table's name in lower case, a NUL, and the tenant.
 fn hash(table: &str, tenant: &str) -> u64 {
     let table = table.bytes().map(|byte| byte.to_ascii_lowercase());
-    let bytes = table.chain(std::iter::once(0)).chain(tenant.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    fnv1a(table.chain(std::iter::once(0)).chain(tenant.bytes()))
 }
 
 /// Why a lock file does not serve.

@@ -3,13 +3,15 @@
 //! [`OutboxTable`] describes a table; [`dialect`] has each database's statements for it, generated once;
 //! [`row`] turns what a driver reads into messages, [`append`] checks what is written, and
 //! [`settlement`] what is marked; [`deadline`] bounds an operation; [`lock_key`] is the registry of the keys
-//! that replicas exclude each other by, and [`sqlite`] what holds a tenant where there is no server.
+//! that replicas exclude each other by, [`wake`] the hint that there is something new, and [`sqlite`] what holds a
+//! tenant where there is no server.
 
 pub mod append;
 pub mod check;
 pub mod deadline;
 pub mod dialect;
 pub mod file_lock;
+mod hash;
 pub mod headers;
 pub mod identifier;
 pub mod lock_key;
@@ -19,6 +21,7 @@ pub mod schema;
 pub mod settlement;
 pub mod sqlite;
 pub mod table;
+pub mod wake;
 
 pub use crate::append::{AppendError, InvalidMessage};
 pub use crate::dialect::Dialect;

@@ -31,4 +31,6 @@ mod samples {
     mod ordering {}
     #[doc = include_str!("../../../docs/schema.md")]
     mod schema {}
+    #[doc = include_str!("../../../docs/wake-ups.md")]
+    mod wake_ups {}
 }

@@ -4,24 +4,35 @@
 #[path = "support/postgres.rs"]
 mod support;
 
+use std::marker::PhantomData;
 use std::sync::Mutex;
 
-use outbox_core::{MessageId, NewMessage, TenantId};
+use outbox_core::{MessageId, NewMessage, Settling, TenantId};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
+use outbox_sqlx::postgres::{Durability, PostgresStore, PostgresTable};
 use outbox_testkit::{Capability, Harness, Leftovers, Unsupported, Write};
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
 
 use support::{Database, ROLE, STORE};
 
+/// How the stores are set.
+trait Setting: Send + Sync + 'static {
+    const NAME: &'static str;
+    /// What the role may do with the table, beside reading it and appending to it.
+    const RIGHT: &'static str = "UPDATE";
+
+    fn set(store: PostgresStore) -> PostgresStore;
+}
+
 /// A table in a database of its own, used by a role that is no superuser.
-struct OnPostgres<const NAMED: bool> {
+struct OnPostgres<S> {
     database: Database,
     /// Whether the database goes with this table, the first in it.
     first: bool,
     table: PostgresTable,
     writers: PgPool,
     pools: Mutex<Vec<PgPool>>,
+    setting: PhantomData<S>,
 }
 
 struct OpenTransaction {
@@ -43,12 +54,14 @@ impl Write for OpenTransaction {
     }
 }
 
-impl<const NAMED: bool> OnPostgres<NAMED> {
+impl<S: Setting> OnPostgres<S> {
     async fn on(database: Database, name: &str, first: bool) -> Self {
         let table = database.make(&OutboxTable::new(name)).await;
+        let rights = format!("REVOKE UPDATE ON {name} FROM {ROLE}; GRANT {} ON {name} TO {ROLE}", S::RIGHT);
+        database.run(rights).await;
         // A random story has many writes open at once.
         let writers = database.pool("outbox_writer", 64);
-        Self { database, first, table, writers, pools: Mutex::default() }
+        Self { database, first, table, writers, pools: Mutex::default(), setting: PhantomData }
     }
 
     fn name(&self) -> &str {
@@ -70,14 +83,14 @@ impl<const NAMED: bool> OnPostgres<NAMED> {
     }
 }
 
-impl<const NAMED: bool> Harness for OnPostgres<NAMED> {
+impl<S: Setting> Harness for OnPostgres<S> {
     type Store = PostgresStore;
     type Write = OpenTransaction;
 
     const CANNOT: &'static [Capability] = &[];
 
     fn name() -> &'static str {
-        if NAMED { "postgres" } else { "postgres without named statements" }
+        S::NAME
     }
 
     async fn open() -> Self {
@@ -87,8 +100,7 @@ impl<const NAMED: bool> Harness for OnPostgres<NAMED> {
     async fn connect(&self) -> PostgresStore {
         let pool = self.database.pool(STORE, 5);
         self.pools.lock().unwrap().push(pool.clone());
-        let store = PostgresStore::new(pool, self.table.description().clone()).unwrap();
-        if NAMED { store } else { store.without_named_statements() }
+        S::set(PostgresStore::new(pool, self.table.description().clone()).unwrap())
     }
 
     async fn write(&self, rows: &[NewMessage]) -> OpenTransaction {
@@ -162,10 +174,29 @@ impl<const NAMED: bool> Harness for OnPostgres<NAMED> {
     }
 }
 
-mod named {
-    outbox_testkit::conformance!(super::OnPostgres<true>);
+/// One module of laws for each setting.
+macro_rules! at {
+    ($module:ident, $name:literal, $store:ident => $set:expr $(, $right:literal)?) => {
+        mod $module {
+            use super::*;
+
+            struct Set;
+
+            impl Setting for Set {
+                const NAME: &'static str = $name;
+                $(const RIGHT: &'static str = $right;)?
+
+                fn set($store: PostgresStore) -> PostgresStore {
+                    $set
+                }
+            }
+
+            outbox_testkit::conformance!(OnPostgres<Set>);
+        }
+    };
 }
 
-mod unnamed {
-    outbox_testkit::conformance!(super::OnPostgres<false>);
-}
+at!(named, "postgres", store => store);
+at!(unnamed_relaxed, "postgres without named statements, relaxed", store =>
+    store.without_named_statements().with_durability(Durability::Relaxed));
+at!(deleting, "postgres, deleting", store => store.with_settling(Settling::Delete), "DELETE");

@@ -27,6 +27,24 @@ async fn a_wake_publishes_without_waiting_for_the_poll() {
     assert!(stage.all_marked());
 }
 
+/// A waker is as good as the relay itself, from another task too, and harmless when the relay is gone.
+#[tokio::test]
+async fn a_waker_wakes_its_relay() {
+    let stage = Stage::new();
+    let relay = stage.relay();
+    let waker = relay.waker();
+    let running = relay.start().unwrap();
+    calm().await;
+    stage.table.append(message("a"));
+    let woken = waker.clone();
+    tokio::spawn(async move { woken.wake() }).await.unwrap();
+    calm().await;
+    assert!(stage.all_marked());
+    running.stop().await.unwrap();
+    drop(relay);
+    waker.wake();
+}
+
 /// Wakes that come close together are one probe; none of them stops the poll.
 #[tokio::test]
 async fn wakes_are_coalesced() {

@@ -1,18 +1,26 @@
 //! The harness of the reference store: it can do everything.
 
-use outbox_core::{MessageId, NewMessage, TenantId};
+use outbox_core::{MessageId, NewMessage, Settling, TenantId};
 use outbox_memory::MemoryStore;
 use outbox_testkit::{Capability, Harness, Leftovers, OpenWrite, Unsupported};
 
-pub(crate) struct Memory(MemoryStore);
+/// `DELETE` is whether settling deletes.
+pub(crate) struct Memory<const DELETE: bool = false>(MemoryStore);
 
-impl Harness for Memory {
+impl<const DELETE: bool> Memory<DELETE> {
+    fn new() -> Self {
+        let settling = if DELETE { Settling::Delete } else { Settling::Mark };
+        Self(MemoryStore::new().with_settling(settling))
+    }
+}
+
+impl<const DELETE: bool> Harness for Memory<DELETE> {
     type Store = MemoryStore;
     type Write = OpenWrite;
     const CANNOT: &'static [Capability] = &[];
 
     async fn open() -> Self {
-        Self(MemoryStore::new())
+        Self::new()
     }
 
     async fn connect(&self) -> MemoryStore {
@@ -48,7 +56,7 @@ impl Harness for Memory {
     }
 
     async fn another_table(&self) -> Result<Self, Unsupported> {
-        Ok(Self(MemoryStore::new()))
+        Ok(Self::new())
     }
 
     async fn delete_published(&self) -> Result<(), Unsupported> {

@@ -1,5 +1,7 @@
 //! What a PostgreSQL table and its server must be like.
 
+use outbox_core::Settling;
+
 use super::Finding;
 use crate::dialect::Dialect;
 use crate::identifier::quote;
@@ -12,7 +14,8 @@ pub const DESCRIBE_SERVER: &str =
 
 /// Asks about the table: schema, name.
 pub const DESCRIBE_TABLE: &str = "\
-SELECT t.oid::bigint, t.relkind::text, row_security_active(t.oid), obj_description(t.oid, 'pg_class')
+SELECT t.oid::bigint, t.relkind::text, row_security_active(t.oid), obj_description(t.oid, 'pg_class'),
+       has_table_privilege(t.oid, 'DELETE')
 FROM pg_class AS t JOIN pg_namespace AS s ON s.oid = t.relnamespace
 WHERE s.nspname = $1 AND t.relname = $2";
 
@@ -48,6 +51,8 @@ pub struct Facts {
     /// Whether two connections came to one server session: there is a transaction pooler between. `None` if it
     /// was not tried, or does not matter because no statement has a name.
     pub pooled: Option<bool>,
+    /// What the store does with a published row.
+    pub settling: Settling,
     /// The table; `None` if there is none of this name.
     pub table: Option<TableFacts>,
 }
@@ -61,6 +66,8 @@ pub struct TableFacts {
     pub row_security: bool,
     /// Its comment.
     pub comment: Option<String>,
+    /// Whether this role may delete its rows.
+    pub may_delete: bool,
     /// Its columns.
     pub columns: Vec<ColumnFacts>,
     /// Its indexes.
@@ -147,6 +154,15 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
             version_comment()
         )));
     }
+    if facts.settling == Settling::Delete && !live.may_delete {
+        found.push(Finding::error(format!("this role may not delete from {name}: GRANT DELETE ON {name}")));
+    }
+    let marked = &table.columns().published_at;
+    if facts.settling == Settling::Mark
+        && live.columns.iter().any(|column| column.name == *marked && !column.may_update)
+    {
+        found.push(Finding::error(format!("this role may not mark {name}.{marked}: GRANT UPDATE ON {name}")));
+    }
     for (part, column) in table.columns().named() {
         match live.columns.iter().find(|live| live.name == column) {
             Some(live) => check_column(table, part, live, &name, &mut found),
@@ -193,9 +209,6 @@ fn check_column(table: &OutboxTable, part: &str, live: &ColumnFacts, name: &str,
     }
     if !live.may_select {
         found.push(Finding::error(format!("this role may not read {column}: GRANT SELECT ON {name}")));
-    }
-    if part == "published_at" && !live.may_update {
-        found.push(Finding::error(format!("this role may not mark {column}: GRANT UPDATE ON {name}")));
     }
     if part == "id" {
         match live.sequence_cache {

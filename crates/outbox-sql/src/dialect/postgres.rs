@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use outbox_core::Settling;
+
 mod append;
 pub mod error;
 mod transaction;
 
 pub use self::append::{AppendArrays, PayloadArray};
 pub use self::transaction::{
-    BEGIN_CLAIM, BEGIN_READ, CONFIRM, KnownTraits, SERVER_TRAITS, ServerTraits, claim_settings,
+    BEGIN_CLAIM, BEGIN_READ, CONFIRM, Durability, KnownTraits, SERVER_TRAITS, ServerTraits, claim_settings,
     commit_and_confirm,
 };
 use crate::dialect::Dialect;
@@ -21,7 +23,7 @@ use crate::table::{InvalidTable, OutboxTable, PayloadType, TimeType};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PostgresStatements {
-    /// Tries to lock a tenant for this transaction, and says whether its rows may be marked: tenant.
+    /// Tries to lock a tenant for this transaction, and says whether its rows may be settled: tenant.
     pub lock: Arc<str>,
     /// A tenant's oldest pending messages, cut where those before have the bytes: tenant, limit, bytes.
     pub claim: Arc<str>,
@@ -31,7 +33,7 @@ pub struct PostgresStatements {
     pub probe: Arc<str>,
     /// The same of some tenants: an array of them.
     pub probe_named: Arc<str>,
-    /// Marks messages; answers how many, and the transaction's number: an array of ids.
+    /// Marks messages, or deletes them; answers how many, and the transaction's number: an array of ids.
     pub mark: Arc<str>,
     /// Appends messages in the order given, and answers their ids: arrays of tenants, kinds, subjects, payloads,
     /// headers as JSON (not where the table has no such column) and microseconds.
@@ -39,7 +41,7 @@ pub struct PostgresStatements {
 }
 
 impl PostgresStatements {
-    /// The statements of this table.
+    /// The statements of this table, for a store that marks.
     ///
     /// # Errors
     /// [`InvalidTable`], if PostgreSQL can hold no such table.
@@ -47,14 +49,22 @@ impl PostgresStatements {
         table.check(Dialect::Postgres)?;
         let words = Words::new(table);
         Ok(Self {
-            lock: words.lock(table).into(),
+            lock: words.lock(table, Settling::Mark).into(),
             claim: words.claim().into(),
             pending: words.pending().into(),
             probe: words.probe("").into(),
             probe_named: words.probe("\nWHERE tenant = ANY($1)").into(),
-            mark: words.mark().into(),
+            mark: words.mark(Settling::Mark).into(),
             append: words.append().into(),
         })
+    }
+
+    /// The same for a store that settles so. The table is the one that these are of.
+    pub fn with_settling(mut self, table: &OutboxTable, settling: Settling) -> Self {
+        let words = Words::new(table);
+        self.lock = words.lock(table, settling).into();
+        self.mark = words.mark(settling).into();
+        self
     }
 }
 
@@ -92,13 +102,15 @@ impl Words {
         }
     }
 
-    fn lock(&self, table: &OutboxTable) -> String {
+    fn lock(&self, table: &OutboxTable, settling: Settling) -> String {
         let name = literal(&tenant_lock_name(table));
         let (quoted, column) = (literal(&self.table), literal(&table.columns().published_at));
-        format!(
-            "SELECT pg_try_advisory_xact_lock(hashtext({name}), hashtext($1)),\n       \
-             has_column_privilege({quoted}, {column}, 'UPDATE')"
-        )
+        let may_settle = if settling == Settling::Delete {
+            format!("has_table_privilege({quoted}, 'DELETE')")
+        } else {
+            format!("has_column_privilege({quoted}, {column}, 'UPDATE')")
+        };
+        format!("SELECT pg_try_advisory_xact_lock(hashtext({name}), hashtext($1)),\n       {may_settle}")
     }
 
     /// The index's own condition and order. A tenant equal to `$1` is written as a range, and the order begins
@@ -172,12 +184,15 @@ impl Words {
         )
     }
 
-    fn mark(&self) -> String {
+    fn mark(&self, settling: Settling) -> String {
         let Self { table, id, published_at, .. } = self;
-        let now = self.time("clock_timestamp()");
+        let settle = if settling == Settling::Delete {
+            format!("DELETE FROM {table}")
+        } else {
+            format!("UPDATE {table} SET {published_at} = {}", self.time("clock_timestamp()"))
+        };
         format!(
-            "WITH marked AS (\n  UPDATE {table} SET {published_at} = {now}\n  \
-             WHERE {id} = ANY($1) AND {published_at} IS NULL\n  RETURNING 1\n)\n\
+            "WITH marked AS (\n  {settle}\n  WHERE {id} = ANY($1) AND {published_at} IS NULL\n  RETURNING 1\n)\n\
              SELECT count(*), pg_current_xact_id()::text::bigint FROM marked"
         )
     }

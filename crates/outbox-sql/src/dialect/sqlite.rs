@@ -3,7 +3,7 @@
 //! Every column is named through its table: SQLite takes a quoted name that is no column for a text, and would
 //! find nothing pending in a table that lacks one. Times are whole microseconds since 1970.
 
-use outbox_core::TenantId;
+use outbox_core::{Settling, TenantId};
 use serde_json::Value;
 
 use crate::dialect::Dialect;
@@ -28,7 +28,7 @@ pub struct SqliteStatements {
     pub probe: String,
     /// The same of some tenants only. Parameter: a JSON array of texts.
     pub probe_named: String,
-    /// Marks messages as published. Parameter: a JSON array of ids.
+    /// Marks messages as published, or deletes them. Parameter: a JSON array of ids.
     pub mark: String,
     /// Changes no row, and fails if the database cannot be written to.
     pub prove_writable: String,
@@ -37,7 +37,7 @@ pub struct SqliteStatements {
 }
 
 impl SqliteStatements {
-    /// The statements of this table.
+    /// The statements of this table, for a store that marks.
     ///
     /// # Errors
     /// [`InvalidTable`], if SQLite can hold no such table.
@@ -50,13 +50,16 @@ impl SqliteStatements {
             claim: names.claim(),
             probe: names.probe(""),
             probe_named: names.probe(" WHERE tenant.name IN (SELECT value FROM json_each(?1))"),
-            mark: format!(
-                "UPDATE {table} AS o SET {published_at} = {NOW} \
-                 WHERE o.{id} IN (SELECT value FROM json_each(?1)) AND o.{published_at} IS NULL"
-            ),
+            mark: names.mark(Settling::Mark),
             prove_writable: format!("UPDATE {table} AS o SET {published_at} = o.{published_at} WHERE 0"),
             prove_alive: format!("SELECT o.{id} FROM {table} AS o WHERE 0"),
         })
+    }
+
+    /// The same for a store that settles so. The table is the one that these are of.
+    pub fn with_settling(mut self, table: &OutboxTable, settling: Settling) -> Self {
+        self.mark = Names::of(table).mark(settling);
+        self
     }
 }
 
@@ -125,6 +128,16 @@ impl Names {
             "FROM {table} AS o WHERE o.{column} >= {tenant} AND o.{column} <= {tenant} \
              AND o.{published_at} IS NULL ORDER BY o.{column}, o.{id}"
         )
+    }
+
+    fn mark(&self, settling: Settling) -> String {
+        let Self { table, id, published_at, .. } = self;
+        let settle = if settling == Settling::Delete {
+            format!("DELETE FROM {table} AS o")
+        } else {
+            format!("UPDATE {table} AS o SET {published_at} = {NOW}")
+        };
+        format!("{settle} WHERE o.{id} IN (SELECT value FROM json_each(?1)) AND o.{published_at} IS NULL")
     }
 
     fn pending(&self) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outbox_core::{MessageId, NewMessage};
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::postgres::{AppendArrays, PayloadArray, PostgresStatements};
-use outbox_sql::{InvalidTable, OutboxTable, append, schema};
+use outbox_sql::{InvalidTable, OutboxTable, append, schema, wake};
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::error::append_error;
@@ -47,6 +47,18 @@ impl PostgresTable {
     pub fn ddl(&self) -> String {
         // The description was checked when this was made, so that there is always one.
         schema::postgres::create_table(&self.description).unwrap_or_default()
+    }
+
+    /// The SQL of an optional trigger that wakes relays in other processes at each commit that appended something,
+    /// whoever wrote it; `docs/wake-ups.md` has what it costs. [`drop_notify_trigger_ddl`](Self::drop_notify_trigger_ddl)
+    /// takes it away.
+    pub fn notify_trigger_ddl(&self) -> String {
+        wake::notify_trigger_ddl(&self.description).unwrap_or_default()
+    }
+
+    /// The SQL that takes the trigger away.
+    pub fn drop_notify_trigger_ddl(&self) -> String {
+        wake::drop_notify_trigger_ddl(&self.description).unwrap_or_default()
     }
 
     /// Makes the table and its index. The schema must exist, and the table must not.

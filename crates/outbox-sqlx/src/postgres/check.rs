@@ -13,7 +13,6 @@ use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
 use super::connection::ArmedConnection;
-use super::error::Context;
 use super::store::PostgresStore;
 use outbox_sql::deadline::within;
 
@@ -29,13 +28,14 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError`], if the database cannot be asked within 30 s.
     pub async fn check(&self) -> Result<Vec<Finding>, StoreError> {
-        let context = Context { operation: CHECK, table: &self.display_name };
+        let context = self.context(CHECK);
         within(TIMEOUT, CHECK, async { self.ask().await.map_err(|error| context.error(error)) }).await
     }
 
     async fn ask(&self) -> sqlx::Result<Vec<Finding>> {
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
-        let mut facts = Facts { table: self.ask_table(connection.get()?).await?, ..Facts::default() };
+        let table = self.ask_table(connection.get()?).await?;
+        let mut facts = Facts { table, settling: self.settling, ..Facts::default() };
         let server = sqlx::query(DESCRIBE_SERVER).persistent(false).fetch_one(connection.get()?).await?;
         facts.standby = server.try_get(0)?;
         facts.read_only_by_default = server.try_get(1)?;
@@ -79,6 +79,7 @@ impl PostgresStore {
             kind: table.try_get(1)?,
             row_security: table.try_get(2)?,
             comment: table.try_get(3)?,
+            may_delete: table.try_get(4)?,
             columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,
             indexes: indexes.iter().map(index).collect::<sqlx::Result<_>>()?,
         }))

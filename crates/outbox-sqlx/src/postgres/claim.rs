@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Settlement, StoreError, StoreOperation,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Settlement, Settling, StoreError, StoreOperation,
     async_trait,
 };
 use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::postgres::error::relay_rights;
 use outbox_sql::dialect::postgres::{
     BEGIN_CLAIM, PostgresStatements, SERVER_TRAITS, ServerTraits, claim_settings, commit_and_confirm,
 };
@@ -29,6 +30,7 @@ pub(super) struct PostgresClaim {
     connection: Option<ArmedConnection>,
     statements: Arc<PostgresStatements>,
     table: Arc<str>,
+    settling: Settling,
     named: bool,
     timeout: Duration,
     handed_out: HandedOut,
@@ -38,13 +40,13 @@ impl PostgresStore {
     /// Takes a tenant: begin, lock, and only then read.
     pub(super) async fn take(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
         let operation = StoreOperation::Claim;
-        let context = Context { operation, table: &self.display_name };
+        let context = self.context(operation);
         let failed = |error| context.error(error);
         let mut connection = ArmedConnection::acquire(&self.pool).await.map_err(failed)?;
         self.begin(&mut connection, request.timeout).await.map_err(failed)?;
         let tenant = request.tenant_id.as_str();
 
-        let (locked, may_mark): (bool, Option<bool>) =
+        let (locked, may_settle): (bool, Option<bool>) =
             sqlx::query_as(AssertSqlSafe(Arc::clone(&self.table.statements.lock)))
                 .persistent(self.table.named)
                 .bind(tenant)
@@ -55,11 +57,9 @@ impl PostgresStore {
             roll_back(connection).await.map_err(failed)?;
             return Ok(ClaimOutcome::Held);
         }
-        if may_mark != Some(true) {
-            let refused = format!(
-                "{0} could be read but not marked: grant SELECT and UPDATE on {0}",
-                self.display_name
-            );
+        if may_settle != Some(true) {
+            let (table, rights) = (&self.display_name, relay_rights(self.settling));
+            let refused = format!("{table} could be read, and nothing settled: grant {rights} on {table}");
             return Err(StoreError::permanent(operation, refused));
         }
 
@@ -78,6 +78,7 @@ impl PostgresStore {
             connection: Some(connection),
             statements: Arc::clone(&self.table.statements),
             table: Arc::clone(&self.display_name),
+            settling: self.settling,
             named: self.table.named,
             timeout: request.timeout,
             handed_out: HandedOut::of(&messages),
@@ -88,7 +89,7 @@ impl PostgresStore {
     /// Begins the transaction, with its settings. One round trip, once the server's traits are known.
     async fn begin(&self, connection: &mut ArmedConnection, timeout: Duration) -> sqlx::Result<()> {
         if let Some(traits) = self.traits.get() {
-            let begin = format!("{BEGIN_CLAIM}; {}", claim_settings(traits, timeout));
+            let begin = format!("{BEGIN_CLAIM}; {}", claim_settings(traits, timeout, self.durability));
             let answer = sqlx::raw_sql(AssertSqlSafe(begin)).execute(connection.get()?).await;
             if answer.is_err() {
                 // Perhaps another server than the one that was asked.
@@ -100,7 +101,7 @@ impl PostgresStore {
             let asked = sqlx::query_as(SERVER_TRAITS).persistent(false);
             let (version, linux) = asked.fetch_one(connection.get()?).await?;
             let traits = ServerTraits { version, linux };
-            let settings = AssertSqlSafe(claim_settings(traits, timeout));
+            let settings = AssertSqlSafe(claim_settings(traits, timeout, self.durability));
             sqlx::raw_sql(settings).execute(connection.get()?).await?;
             self.traits.remember(traits);
         }
@@ -115,13 +116,17 @@ async fn roll_back(mut connection: ArmedConnection) -> sqlx::Result<()> {
 }
 
 impl PostgresClaim {
+    fn context(&self, operation: StoreOperation) -> Context<'_> {
+        Context { operation, table: &self.table, settling: self.settling }
+    }
+
     fn lost(operation: StoreOperation) -> StoreError {
         StoreError::transient(operation, "the session that held the tenant was lost")
     }
 
     async fn mark(self, mut connection: ArmedConnection, published: Vec<i64>) -> Result<(), StoreError> {
         let operation = StoreOperation::Settle;
-        let context = Context { operation, table: &self.table };
+        let context = self.context(operation);
         let failed = |error| context.error(error);
         let given = published.len();
         let (marked, transaction): (i64, i64) =
@@ -156,7 +161,7 @@ impl Claim for PostgresClaim {
         let operation = StoreOperation::Verify;
         // Out of the claim meanwhile: what does not come to its end closes the connection.
         let mut connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let context = Context { operation, table: &self.table };
+        let context = self.context(operation);
         let connection = within(self.timeout, operation, async {
             let session = connection.get().map_err(|error| context.error(error))?;
             sqlx::raw_sql("SELECT 1").execute(session).await.map_err(|error| context.error(error))?;
@@ -174,7 +179,7 @@ impl Claim for PostgresClaim {
         let timeout = self.timeout;
         within(timeout, operation, async move {
             if published.is_empty() {
-                let context = Context { operation, table: &self.table };
+                let context = self.context(operation);
                 return roll_back(connection).await.map_err(|error| context.error(error));
             }
             self.mark(connection, published.into_iter().map(MessageId::get).collect()).await

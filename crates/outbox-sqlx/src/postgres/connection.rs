@@ -66,7 +66,7 @@ impl Drop for ArmedConnection {
 }
 
 /// Why the server gives no connection. It does not end if it gives one: then the pool is busy.
-async fn refusal(pool: &PgPool) -> sqlx::Error {
+pub(super) async fn refusal(pool: &PgPool) -> sqlx::Error {
     tokio::time::sleep(PATIENCE).await;
     match PgConnection::connect_with(&pool.connect_options()).await {
         Err(error) => error,

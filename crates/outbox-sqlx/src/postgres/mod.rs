@@ -1,17 +1,23 @@
 //! PostgreSQL.
 //!
 //! [`PostgresTable`] appends messages on the application's own connection, in its transaction;
-//! [`PostgresStore`] is what the relay reads from.
+//! [`PostgresStore`] is what the relay reads from; [`PostgresListener`] and [`PostgresNotifier`] wake it from other
+//! processes.
 
 mod append;
 mod check;
 mod claim;
 mod connection;
 mod error;
+mod listen;
+mod notify;
 mod row;
 mod store;
 
 pub use outbox_sql::check::{Finding, Severity};
+pub use outbox_sql::dialect::postgres::Durability;
 
 pub use self::append::PostgresTable;
+pub use self::listen::{PostgresListener, PostgresListening};
+pub use self::notify::PostgresNotifier;
 pub use self::store::PostgresStore;

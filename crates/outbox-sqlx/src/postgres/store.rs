@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Store, StoreError,
+    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store, StoreError,
     StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::postgres::{BEGIN_READ, KnownTraits};
+use outbox_sql::dialect::postgres::{BEGIN_READ, Durability, KnownTraits};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 use sqlx::postgres::{PgArguments, PgRow};
@@ -41,6 +41,8 @@ pub struct PostgresStore {
     pub(super) table: PostgresTable,
     pub(super) display_name: Arc<str>,
     pub(super) traits: Arc<KnownTraits>,
+    pub(super) settling: Settling,
+    pub(super) durability: Durability,
 }
 
 impl PostgresStore {
@@ -51,7 +53,8 @@ impl PostgresStore {
     pub fn new(pool: PgPool, table: OutboxTable) -> Result<Self, InvalidTable> {
         let display_name = table.display_name(Dialect::Postgres).into();
         let table = PostgresTable::new(table)?;
-        Ok(Self { pool, table, display_name, traits: Arc::default() })
+        let (settling, durability) = (Settling::default(), Durability::default());
+        Ok(Self { pool, table, display_name, traits: Arc::default(), settling, durability })
     }
 
     /// Prepares no statement under a name, for a pool that connects through a transaction pooler (PgBouncer's
@@ -60,6 +63,28 @@ impl PostgresStore {
     pub fn without_named_statements(mut self) -> Self {
         self.table = self.table.without_named_statements();
         self
+    }
+
+    /// Sets what becomes of a published row. Deleting it needs the right to, which a claim looks for as it does
+    /// for that of marking.
+    pub fn with_settling(mut self, settling: Settling) -> Self {
+        let statements = (*self.table.statements).clone();
+        self.table.statements = statements.with_settling(&self.table.description, settling).into();
+        self.settling = settling;
+        self
+    }
+
+    /// Sets whether the commit of a mark waits for the disk.
+    ///
+    /// It is set for the claim's own transaction, and for nothing else on its connection. PostgreSQL only: of the
+    /// databases here no other can say so for one transaction.
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    pub(super) fn context(&self, operation: StoreOperation) -> Context<'_> {
+        Context { operation, table: &self.display_name, settling: self.settling }
     }
 
     /// The table's description.
@@ -103,7 +128,7 @@ impl Store for PostgresStore {
 
     async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
         let operation = StoreOperation::Pending;
-        let context = Context { operation, table: &self.display_name };
+        let context = self.context(operation);
         let pending = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.pending)))
             .bind(tenant.as_str())
             .bind(i64::from(limit.get()));
@@ -117,7 +142,7 @@ impl Store for PostgresStore {
 
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
-        let context = Context { operation, table: &self.display_name };
+        let context = self.context(operation);
         let statements = &self.table.statements;
         let probe = match &request.tenants {
             Tenants::Named(tenants) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Store, StoreError,
+    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store, StoreError,
     StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_sql::deadline::within;
@@ -58,8 +58,19 @@ impl SqliteStore {
     /// [`InvalidTable`] if SQLite cannot hold such a table.
     pub fn new(pool: SqlitePool, table: OutboxTable) -> Result<Self, InvalidTable> {
         let statements = SqliteStatements::new(&table)?;
+        Ok(Self::of(pool, table, statements))
+    }
+
+    fn of(pool: SqlitePool, table: OutboxTable, statements: SqliteStatements) -> Self {
         let (place, writable) = (OnceCell::new(), Writable::default());
-        Ok(Self { shared: Arc::new(Shared { pool, table, statements, place, writable }) })
+        Self { shared: Arc::new(Shared { pool, table, statements, place, writable }) }
+    }
+
+    /// Sets what becomes of a published row. To be set before the store is cloned: clones keep what they have.
+    pub fn with_settling(self, settling: Settling) -> Self {
+        let (pool, table) = (self.pool().clone(), self.table().clone());
+        let statements = self.shared.statements.clone().with_settling(&table, settling);
+        Self::of(pool, table, statements)
     }
 
     /// The table.

@@ -5,6 +5,7 @@
 #![cfg(feature = "postgres")]
 
 mod cancellation;
+mod durability;
 mod locks;
 mod network;
 mod order;
@@ -20,3 +21,4 @@ mod stage;
 mod start;
 #[path = "../support/postgres.rs"]
 mod support;
+mod wake;

@@ -11,6 +11,7 @@ mod names;
 mod plans;
 mod proxy;
 mod reading;
+mod settling;
 #[path = "../support/postgres.rs"]
 mod support;
 mod turns;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use outbox_core::{MessageId, NewMessage, TenantId};
+use outbox_core::{MessageId, NewMessage, Settling, TenantId};
 use outbox_sql::OutboxTable;
 use outbox_sql::file_lock::FileLock;
 use outbox_testkit::{Capability, Harness, Leftovers, OpenWrite, Unsupported, conformance};
@@ -155,7 +155,7 @@ impl Sqlite {
 
 /// The harness of one kind of database: the same hooks, another place.
 macro_rules! harness {
-    ($name:ident, $open:ident) => {
+    ($name:ident, $open:ident, $settling:ident) => {
         struct $name(Sqlite);
 
         impl Harness for $name {
@@ -168,7 +168,7 @@ macro_rules! harness {
             }
 
             async fn connect(&self) -> SqliteStore {
-                self.0.store()
+                self.0.store().with_settling(Settling::$settling)
             }
 
             async fn write(&self, rows: &[NewMessage]) -> OpenWrite {
@@ -211,12 +211,18 @@ macro_rules! harness {
 
 mod file {
     use super::*;
-    harness!(InFile, file);
+    harness!(InFile, file, Mark);
+    conformance!(InFile);
+}
+
+mod file_deleting {
+    use super::*;
+    harness!(InFile, file, Delete);
     conformance!(InFile);
 }
 
 mod memory {
     use super::*;
-    harness!(InMemory, memory);
+    harness!(InMemory, memory, Mark);
     conformance!(InMemory);
 }

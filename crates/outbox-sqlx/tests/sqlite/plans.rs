@@ -1,5 +1,6 @@
 //! What SQLite does for each statement, pinned: the cost must not grow with the rows that are there.
 
+use outbox_core::Settling;
 use outbox_sql::dialect::sqlite::SqliteStatements;
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 
@@ -43,8 +44,11 @@ async fn every_statement_searches_an_index_whatever_the_statistics_say() {
                 "{name} scans the table: {steps:#?}"
             );
         }
-        let steps = plan(&mut connection, &statements.mark).await;
-        assert!(steps[0].contains("USING INTEGER PRIMARY KEY"), "mark: {steps:#?}");
+        let deleting = statements.clone().with_settling(&database.table, Settling::Delete);
+        for mark in [&statements.mark, &deleting.mark] {
+            let steps = plan(&mut connection, mark).await;
+            assert!(steps[0].contains("USING INTEGER PRIMARY KEY"), "mark: {steps:#?}");
+        }
         for sorted in [&statements.pending, &statements.probe] {
             let steps = plan(&mut connection, sorted).await;
             assert!(!steps.iter().any(|step| step.contains("TEMP B-TREE")), "sorts: {steps:#?}");

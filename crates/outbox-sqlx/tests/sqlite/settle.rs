@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use outbox_core::{ClaimOutcome, Settlement, Store as _, StoreErrorKind};
+use outbox_core::{ClaimOutcome, MessageId, Settlement, Settling, Store as _, StoreErrorKind};
 use sqlx::SqliteConnection;
 
 use crate::driver::{Application, SqliteStore};
@@ -172,4 +172,23 @@ async fn the_application_writes_while_a_tenant_is_held() {
     let written_at_once = application.append(&database.writer(), &message(&acme, 9)).await;
     written_at_once.expect("without waiting");
     claimed.claim.settle(Settlement::published(written)).await.expect("marked");
+}
+
+/// Deleting takes exactly the rows whose messages were accepted.
+#[tokio::test]
+async fn settling_deletes_exactly_the_accepted_rows() {
+    let database = FileDatabase::new().await;
+    let acme = tenant("acme");
+    let written = database.commit(&acme, 4).await;
+    let store = database.store().with_settling(Settling::Delete);
+    let claimed = claim(&store, &acme).await;
+    claimed.claim.settle(Settlement::published([written[2], written[0]])).await.expect("a settlement");
+    let mut connection = database.connection().await;
+    let left: Vec<i64> = sqlx::query_scalar("SELECT id FROM outbox_message ORDER BY id")
+        .fetch_all(&mut connection)
+        .await
+        .expect("the rows");
+    assert_eq!(left, [written[1], written[3]].map(MessageId::get));
+    assert_eq!(ids(&claim(&store, &acme).await), [written[1], written[3]]);
+    assert_eq!(store.check().await.expect("a check"), []);
 }

@@ -1,9 +1,17 @@
 //! What PostgreSQL's errors mean, by their SQLSTATE.
 
+use outbox_core::Settling;
+
 use crate::meaning::Meaning;
 
-/// What the relay needs on a table: `grant SELECT and UPDATE on …`.
-pub const RELAY_RIGHTS: &str = "SELECT and UPDATE";
+/// What the relay's role needs on the table.
+pub const fn relay_rights(settling: Settling) -> &'static str {
+    match settling {
+        Settling::Delete => "SELECT and DELETE",
+        _ => "SELECT and UPDATE",
+    }
+}
+
 /// What an append needs on a table.
 pub const APPEND_RIGHTS: &str = "INSERT, and SELECT of the id,";
 

@@ -44,11 +44,24 @@ impl KnownTraits {
     }
 }
 
+/// Whether the commit of a mark waits for the disk, and for synchronous standbys.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Durability {
+    /// As the server is set, which by default is that it waits. The default.
+    #[default]
+    Durable,
+    /// It does not wait: `synchronous_commit` is off for the claim's transaction. A crash of the server within
+    /// about three times its `wal_writer_delay` (200 ms) of a mark can take that mark back, and its messages are
+    /// then published again, in order; none is lost.
+    Relaxed,
+}
+
 /// The settings of a claim, for its transaction only: one text of several statements, without parameters.
 ///
 /// No timeout ends the transaction while a message is being published; a wait for a lock ends with the request's
 /// deadline; a client that vanished is noticed within about a minute, or a second while a statement runs.
-pub fn claim_settings(traits: ServerTraits, timeout: Duration) -> String {
+pub fn claim_settings(traits: ServerTraits, timeout: Duration, durability: Durability) -> String {
     let lock_timeout = timeout.as_millis().clamp(1, 2_147_483_647);
     let mut settings = format!(
         "SET LOCAL idle_in_transaction_session_timeout = 0; \
@@ -62,6 +75,9 @@ pub fn claim_settings(traits: ServerTraits, timeout: Duration) -> String {
     }
     if traits.version >= 170_000 {
         settings.push_str("; SET LOCAL transaction_timeout = 0");
+    }
+    if durability == Durability::Relaxed {
+        settings.push_str("; SET LOCAL synchronous_commit = off");
     }
     settings
 }
@@ -80,8 +96,9 @@ mod tests {
 
     #[test]
     fn settings_that_a_server_does_not_know_are_not_sent() {
-        let settings =
-            |version, linux| claim_settings(ServerTraits { version, linux }, Duration::from_secs(5));
+        let settings = |version, linux| {
+            claim_settings(ServerTraits { version, linux }, Duration::from_secs(5), Durability::Durable)
+        };
         assert!(settings(150_000, true).contains("client_connection_check_interval"));
         assert!(!settings(130_000, true).contains("client_connection_check_interval"));
         assert!(!settings(150_000, false).contains("client_connection_check_interval"));
