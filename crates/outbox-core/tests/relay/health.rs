@@ -1,10 +1,16 @@
 //! What health says, and when.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use outbox_core::{HealthCheck, HealthProblem, HealthReport, RefusalClass, RelayState, StoreOperation};
-use outbox_testkit::{PublishFault, StoreFault, When};
+use outbox_core::{
+    BoxFuture, Clock, HealthCheck, HealthProblem, HealthReport, RefusalClass, RelayState, StoreOperation,
+    Timestamp,
+};
+use outbox_testkit::{ManualClock, PublishFault, StoreFault, When};
 
+use crate::seen::Told;
 use crate::stage::{POLL, Stage, calm, config, tenant};
 
 /// Unhealthy is strictly older than the tolerated lag; each late tenant is named with its milliseconds.
@@ -136,6 +142,46 @@ async fn a_dead_relay_is_red() {
     let again = handle.ended().await.unwrap_err();
     assert_eq!(again.to_string(), error.to_string(), "asked again, it answers the same");
     assert_eq!(error.to_string(), "the outbox relay's task died: the runtime shut down");
+    let _running = relay.start().unwrap();
+    assert!(relay.health().check().await.is_healthy());
+}
+
+/// A clock that panics when it is asked, once it is broken.
+#[derive(Debug, Clone)]
+struct Breakable(ManualClock, Arc<AtomicBool>);
+
+impl Clock for Breakable {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        assert!(!self.1.load(Ordering::Relaxed), "the clock is broken");
+        self.0.monotonic()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(duration)
+    }
+}
+
+/// S35: a relay whose own loop panicked is red at the first check after it; started again it is green.
+#[tokio::test]
+async fn a_relay_whose_loop_panicked_is_red() {
+    let stage = Stage::new();
+    let clock = Breakable(stage.clock.clone(), Arc::default());
+    let builder = stage.builder(config(), stage.broker.clone()).observer(stage.seen.clone());
+    let relay = builder.clock(Arc::new(clock.clone())).build().unwrap();
+    let mut handle = relay.start().unwrap();
+    calm().await;
+    assert!(relay.health().check().await.is_healthy());
+    clock.1.store(true, Ordering::Relaxed);
+    stage.clock.advance(POLL);
+    let error = handle.ended().await.unwrap_err();
+    assert!(error.to_string().contains("the clock is broken"), "{error}");
+    assert_eq!(relay.health().check().await.to_string(), "the relay is dead");
+    assert_eq!(stage.seen.notices().last(), Some(&Told::Died));
+    clock.1.store(false, Ordering::Relaxed);
     let _running = relay.start().unwrap();
     assert!(relay.health().check().await.is_healthy());
 }

@@ -111,6 +111,8 @@ impl Observation for StoreMeasure {
                 let messages = count(*messages);
                 instruments.claimed.add(messages, &self.attributes);
                 instruments.batch_size.record(messages, &self.attributes);
+                // There from the start: an increase is seen only in a series that was there before it.
+                instruments.unsettled.add(0, &self.attributes);
             }
             Outcome::Held => instruments.held.add(1, &self.attributes),
             Outcome::Settled { messages, .. } => instruments.settled.add(count(*messages), &self.attributes),

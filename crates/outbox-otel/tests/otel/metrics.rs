@@ -141,6 +141,7 @@ async fn a_lost_claim_is_counted_with_what_it_leaves_unmarked() {
     let store = FaultyStore::new(outbox.store.clone(), clock);
     store.fail_nth(1, StoreOperation::Verify, StoreFault::Fail);
     outbox.append("acme", 5);
+    outbox.append("well", 1);
     let relay = outbox.relay_of(store.clone(), publisher).observer(observer(&outbox, &meters));
     let _running = relay.build().expect("valid").start().expect("there is a runtime");
     outbox.run_until(|| outbox.store.unpublished().is_empty()).await;
@@ -153,6 +154,7 @@ async fn a_lost_claim_is_counted_with_what_it_leaves_unmarked() {
     let unsettled = |of| meters.count(names::UNSETTLED_MESSAGES, &[(names::TENANT, of)]);
     assert_eq!([lost("acme"), unsettled("acme")], [1, 2], "verified after two messages of 600 ms");
     assert_eq!([lost("globex"), unsettled("globex")], [1, 3]);
+    assert_eq!(meters.one(names::UNSETTLED_MESSAGES, &[(names::TENANT, "well")]), Some(0.0), "it is shown");
     let points = meters.collect();
     let verifications = points.iter().filter(|point| point.name == names::VERIFY_DURATION);
     let failed = verifications.clone().filter(|point| point.attributes.contains_key(names::ERROR_TYPE));
