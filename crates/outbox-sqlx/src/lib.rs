@@ -1,15 +1,21 @@
-//! Outbox stores on [`sqlx`]: PostgreSQL (feature `postgres`) and SQLite (feature `sqlite`).
+//! Outbox stores on [`sqlx`]: PostgreSQL (feature `postgres`), MySQL and MariaDB (feature `mysql`), and SQLite
+//! (feature `sqlite`).
 //!
-//! Neither feature is on by default, and neither brings a TLS library or chooses sqlx's runtime: the
-//! application does that, with its own dependency on sqlx. Both need a tokio runtime.
+//! No feature is on by default, and none brings a TLS library or chooses sqlx's runtime: the application does
+//! that, with its own dependency on sqlx. All need a tokio runtime.
 //!
-//! Who knows one of the modules knows both: a table (`PostgresTable`, `SqliteTable`) appends messages on the
-//! caller's own connection, a store (`PostgresStore`, `SqliteStore`) is what the relay reads from.
+//! Who knows one of the modules knows all: a table (`PostgresTable`, `MySqlTable`, `SqliteTable`) appends
+//! messages on the caller's own connection, a store (`PostgresStore`, `MySqlStore`, `SqliteStore`) is what the
+//! relay reads from.
 
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod connection;
 mod error;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 #[cfg(feature = "postgres")]
 pub mod postgres;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "mysql", feature = "sqlite"))]
 mod runtime;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

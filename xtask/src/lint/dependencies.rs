@@ -15,7 +15,7 @@ struct Rule {
 /// Client libraries written in C, and what builds them.
 const C_CLIENTS: [&str; 4] = ["pq-sys", "mysqlclient-sys", "openssl-sys", "cmake"];
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     Rule { package: "outbox-core", features: "", has: &["tokio"], lacks: &["sqlx", "sqlx-core"] },
     Rule { package: "outbox-sql", features: "", has: &["outbox-core"], lacks: &["sqlx", "sqlx-core"] },
     Rule {
@@ -23,6 +23,20 @@ const RULES: [Rule; 9] = [
         features: "postgres",
         has: &["sqlx-postgres"],
         lacks: &["sqlx-sqlite", "libsqlite3-sys", "sqlx-mysql", "rustls", "native-tls", "async-std", "smol"],
+    },
+    Rule {
+        package: "outbox-sqlx",
+        features: "mysql",
+        has: &["sqlx-mysql"],
+        lacks: &[
+            "sqlx-postgres",
+            "sqlx-sqlite",
+            "libsqlite3-sys",
+            "rustls",
+            "native-tls",
+            "async-std",
+            "smol",
+        ],
     },
     Rule {
         package: "outbox-sqlx",

@@ -16,8 +16,8 @@ mod meaning;
 mod transaction;
 mod walk;
 
-pub use self::append::{append, chunks, micros};
-pub use self::meaning::{DEADLOCK, LOCK_WAIT_TIMEOUT, Meaning, meaning};
+pub use self::append::{ID_STEP, append, chunks, ids, micros};
+pub use self::meaning::{Meaning, is_conflict, meaning};
 pub use self::transaction::{COMMIT, ROLLBACK, VERIFY, begin_claim};
 pub use self::walk::{Walk, WalkedTenant};
 use crate::dialect::Dialect;
@@ -100,6 +100,9 @@ pub fn json_tenants<'a>(tenants: impl IntoIterator<Item = &'a TenantId>) -> Stri
 /// The quoted names.
 struct Words {
     table: String,
+    /// The table as `o`, read by its primary key and in no other way, however few rows the server takes it to
+    /// have: a scan would wait for rows that the application is writing.
+    by_id: String,
     claims: String,
     id: String,
     tenant: String,
@@ -118,6 +121,7 @@ impl Words {
         let columns = table.columns();
         Self {
             table: table.quoted(Dialect::MySql),
+            by_id: format!("{} AS o FORCE INDEX (PRIMARY)", table.quoted(Dialect::MySql)),
             claims: table.beside(&table.claims_name(), Dialect::MySql),
             id: word(&columns.id),
             tenant: word(&columns.tenant_id),
@@ -160,9 +164,9 @@ impl Words {
     }
 
     fn pending(&self) -> String {
-        let Self { table, id, .. } = self;
+        let Self { by_id, id, .. } = self;
         format!(
-            "SELECT {message}\nFROM (\n    {oldest}\n) AS `oldest` STRAIGHT_JOIN {table} AS o \
+            "SELECT {message}\nFROM (\n    {oldest}\n) AS `oldest` STRAIGHT_JOIN {by_id} \
              ON o.{id} = `oldest`.`id`\nORDER BY `oldest`.`id`",
             message = self.message(),
             oldest = self.oldest("?", "?"),
@@ -170,13 +174,13 @@ impl Words {
     }
 
     fn claim(&self) -> String {
-        let Self { table, id, payload, .. } = self;
+        let Self { by_id, id, payload, .. } = self;
         format!(
             "WITH `oldest` (`id`) AS (\n    {oldest}\n), `batch` (`id`, `bytes_before`) AS (\n    \
              SELECT `oldest`.`id`, sum(coalesce(octet_length(o.{payload}), 0)) OVER (\n        \
              ORDER BY `oldest`.`id` ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING\n    )\n    \
-             FROM `oldest` STRAIGHT_JOIN {table} AS o ON o.{id} = `oldest`.`id`\n)\n\
-             SELECT {message}\nFROM `batch` STRAIGHT_JOIN {table} AS o ON o.{id} = `batch`.`id`\n\
+             FROM `oldest` STRAIGHT_JOIN {by_id} ON o.{id} = `oldest`.`id`\n)\n\
+             SELECT {message}\nFROM `batch` STRAIGHT_JOIN {by_id} ON o.{id} = `batch`.`id`\n\
              WHERE `batch`.`bytes_before` IS NULL OR `batch`.`bytes_before` < ?\nORDER BY `batch`.`id`",
             oldest = self.oldest("?", "?"),
             message = self.message(),
@@ -185,11 +189,11 @@ impl Words {
 
     /// A look into the index for each tenant asked for.
     fn probe_named(&self) -> String {
-        let Self { table, id, tenant, occurred_at, .. } = self;
+        let Self { by_id, id, tenant, occurred_at, .. } = self;
         format!(
             "SELECT STRAIGHT_JOIN o.{tenant}, o.{id}, {micros}, {now}\n\
              FROM json_table(convert(? USING utf8mb4), '$[*]' COLUMNS (`hex` varchar(510) PATH '$')) AS `named`\n\
-             JOIN {table} AS o ON o.{id} = (\n    {oldest}\n)",
+             JOIN {by_id} ON o.{id} = (\n    {oldest}\n)",
             micros = since_epoch(&format!("o.{occurred_at}")),
             now = since_epoch(NOW),
             oldest = self.oldest("unhex(`named`.`hex`)", "1"),
@@ -197,24 +201,24 @@ impl Words {
     }
 
     fn probe_next(&self) -> String {
-        let Self { table, id, tenant, occurred_at, published_at, .. } = self;
+        let Self { table, by_id, id, tenant, occurred_at, published_at, .. } = self;
         format!(
             "SELECT STRAIGHT_JOIN `first`.`tenant`, `first`.`id`, `first`.`entries`, {micros}, {now}\nFROM (\n    \
              SELECT `entry`.`tenant`, min(`entry`.`id`) AS `id`, count(*) AS `entries` FROM (\n        \
              SELECT o.{tenant} AS `tenant`, o.{id} AS `id` FROM {table} AS o\n        \
              WHERE o.{published_at} IS NULL AND o.{tenant} > ? ORDER BY o.{tenant}, o.{id} LIMIT ?\n    \
-             ) AS `entry` GROUP BY `entry`.`tenant`\n) AS `first`\nJOIN {table} AS o ON o.{id} = `first`.`id`",
+             ) AS `entry` GROUP BY `entry`.`tenant`\n) AS `first`\nJOIN {by_id} ON o.{id} = `first`.`id`",
             micros = since_epoch(&format!("o.{occurred_at}")),
             now = since_epoch(NOW),
         )
     }
 
     fn mark(&self) -> String {
-        let Self { table, id, published_at, .. } = self;
+        let Self { by_id, id, published_at, .. } = self;
         format!(
             "UPDATE (\n    SELECT `each`.`id` FROM json_table(\n        \
              convert(? USING utf8mb4), '$[*]' COLUMNS (`id` bigint PATH '$')\n    ) AS `each`\n\
-             ) AS `given` STRAIGHT_JOIN {table} AS o ON o.{id} = `given`.`id`\n\
+             ) AS `given` STRAIGHT_JOIN {by_id} ON o.{id} = `given`.`id`\n\
              SET o.{published_at} = {NOW}\nWHERE o.{published_at} IS NULL"
         )
     }

@@ -12,7 +12,7 @@ use outbox_sql::dialect::Dialect;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
-use super::connection::ArmedConnection;
+use super::ArmedConnection;
 use super::store::PostgresStore;
 use outbox_sql::deadline::within;
 

@@ -17,7 +17,7 @@ use outbox_sql::settlement::{HandedOut, check_marked};
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::connection::ArmedConnection;
+use super::ArmedConnection;
 use super::error::Context;
 use super::row;
 use super::store::PostgresStore;

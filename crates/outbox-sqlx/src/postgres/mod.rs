@@ -7,7 +7,6 @@
 mod append;
 mod check;
 mod claim;
-mod connection;
 mod error;
 mod listen;
 mod notify;
@@ -21,3 +20,5 @@ pub use self::append::PostgresTable;
 pub use self::listen::{PostgresListener, PostgresListening};
 pub use self::notify::PostgresNotifier;
 pub use self::store::PostgresStore;
+
+type ArmedConnection = crate::connection::ArmedConnection<sqlx::Postgres>;

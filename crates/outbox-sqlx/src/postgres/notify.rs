@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::PostgresTable;
-use super::connection::ArmedConnection;
+use super::ArmedConnection;
 use crate::runtime::runtime;
 
 /// How long hints are gathered, by default.

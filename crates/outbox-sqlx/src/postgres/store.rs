@@ -16,8 +16,8 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, PgPool, Postgres};
 
+use super::ArmedConnection;
 use super::PostgresTable;
-use super::connection::ArmedConnection;
 use super::error::Context;
 use super::row;
 use outbox_sql::deadline::within;

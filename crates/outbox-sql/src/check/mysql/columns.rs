@@ -88,16 +88,16 @@ pub(super) fn check_index(table: &OutboxTable, live: &TableFacts, name: &str, fo
         names.len() == wanted.len()
             && names.iter().zip(wanted).all(|(name, wanted)| name.to_lowercase() == wanted.to_lowercase())
     };
-    if !live.indexes.iter().any(|index| index.unique && is(&index.columns, &[&columns.id])) {
+    let keyed =
+        live.indexes.iter().any(|index| index.name == "PRIMARY" && is(&index.columns, &[&columns.id]));
+    if !keyed {
         found.push(Finding::error(format!(
-            "{name}.{} is not unique, and subscribers deduplicate by it: make it the primary key",
+            "{name}.{} is not the primary key, by which the store reads and marks: make it the primary key",
             columns.id
         )));
     }
     let wanted = [columns.published_at.as_str(), &columns.tenant_id, &columns.id];
     // InnoDB appends the primary key to every index.
-    let keyed =
-        live.indexes.iter().any(|index| index.name == "PRIMARY" && is(&index.columns, &[&columns.id]));
     let serves = |names: &[String]| is(names, &wanted) || keyed && is(names, &wanted[..2]);
     if !live.indexes.iter().any(|index| serves(&index.columns)) {
         let word = |name: &str| quote(name, Dialect::MySql);

@@ -1,6 +1,6 @@
 //! Appending: several rows in one statement, whose ids follow from the first.
 
-use outbox_core::{NewMessage, Payload, Timestamp};
+use outbox_core::{MessageId, NewMessage, Payload, Timestamp};
 
 use super::{NOW, Words};
 use crate::table::{OutboxTable, TimeType};
@@ -51,6 +51,17 @@ pub fn append(table: &OutboxTable, rows: usize) -> String {
         "INSERT INTO {name} ({tenant}, {kind}, {subject}, {payload}{headers}, {occurred_at})\nVALUES {}",
         vec![row; rows.max(1)].join(",\n       ")
     )
+}
+
+/// Asks how far the ids of rows that are appended together are apart.
+pub const ID_STEP: &str = "SELECT cast(@@SESSION.auto_increment_increment AS signed)";
+
+/// The ids of so many rows that were appended together: the last insert id, the answer to [`ID_STEP`] (1 will do
+/// for one row), and how many.
+pub fn ids(first: u64, step: i64, rows: usize) -> impl Iterator<Item = MessageId> {
+    // Past what the column holds, the server refuses the row.
+    let first = i64::try_from(first).unwrap_or(i64::MAX);
+    (0_i64..).take(rows).map(move |place| MessageId::new(first.saturating_add(place.saturating_mul(step))))
 }
 
 /// When a message happened, as the table holds it, in microseconds since 1970; `None` is now. A table with

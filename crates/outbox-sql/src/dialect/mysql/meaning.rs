@@ -9,10 +9,14 @@ pub enum Meaning {
     MayGoAway(&'static str),
 }
 
-/// Two transactions waited for each other, and this one was rolled back.
-pub const DEADLOCK: u16 = 1213;
-/// A lock was waited for as long as it may be.
-pub const LOCK_WAIT_TIMEOUT: u16 = 1205;
+const DEADLOCK: u16 = 1213;
+const LOCK_WAIT_TIMEOUT: u16 = 1205;
+const DUPLICATE_KEY: u16 = 1062;
+
+/// Whether a tenant's row could not be added to the claims because another transaction was about to, or has.
+pub fn is_conflict(number: u16) -> bool {
+    matches!(number, DEADLOCK | LOCK_WAIT_TIMEOUT | DUPLICATE_KEY)
+}
 
 /// What an error with this number means; `rights` are what the operation needs on the table.
 pub fn meaning(number: u16, message: &str, table: &str, rights: &str) -> Meaning {

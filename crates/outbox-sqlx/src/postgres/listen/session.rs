@@ -9,7 +9,7 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::{sleep, timeout};
 
-use super::super::connection::refusal;
+use crate::connection::refusal;
 use crate::runtime::runtime;
 
 /// How long a connection may take to be made and to listen.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
-use sqlx::{Connection, PgConnection, PgPool, Postgres};
+use sqlx::{Connection, Database, Pool};
 use tokio::runtime::Handle;
 
 use crate::runtime::runtime;
@@ -17,14 +17,15 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// It is armed before the first statement is sent. A future that is dropped, a panic or a deadline drops it,
 /// and then the connection leaves the pool and its socket is closed: the server rolls back, and no open
 /// transaction comes to whoever takes the next connection from the pool. It does not use
-/// `sqlx::Transaction`, which forgets a `BEGIN` that was cancelled mid-flight.
+/// `sqlx::Transaction`, which forgets a `BEGIN` that was cancelled mid-flight; and a connection to MySQL whose
+/// query was cancelled may never come back to the pool by itself.
 #[derive(Debug)]
-pub(super) struct ArmedConnection {
-    connection: Option<PoolConnection<Postgres>>,
+pub(crate) struct ArmedConnection<DB: Database> {
+    connection: Option<PoolConnection<DB>>,
     runtime: Handle,
 }
 
-impl ArmedConnection {
+impl<DB: Database> ArmedConnection<DB> {
     /// Takes a connection from the pool.
     ///
     /// A pool keeps trying in silence while nobody listens or the server has no connection left, and says in the
@@ -33,7 +34,7 @@ impl ArmedConnection {
     ///
     /// # Cancellation
     /// Nothing is taken if the future is dropped.
-    pub(super) async fn acquire(pool: &PgPool) -> sqlx::Result<Self> {
+    pub(crate) async fn acquire(pool: &Pool<DB>) -> sqlx::Result<Self> {
         let runtime = runtime()?;
         let connection = tokio::select! {
             biased;
@@ -44,18 +45,18 @@ impl ArmedConnection {
     }
 
     /// The connection.
-    pub(super) fn get(&mut self) -> sqlx::Result<&mut PgConnection> {
+    pub(crate) fn get(&mut self) -> sqlx::Result<&mut DB::Connection> {
         self.connection.as_deref_mut().ok_or(sqlx::Error::WorkerCrashed)
     }
 
     /// Gives the connection back to the pool. To be called when no transaction is open on it.
-    pub(super) fn give_back(mut self) {
+    pub(crate) fn give_back(mut self) {
         let _entered = self.runtime.enter();
         drop(self.connection.take());
     }
 }
 
-impl Drop for ArmedConnection {
+impl<DB: Database> Drop for ArmedConnection<DB> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             // A pool that keeps a number of connections spawns a task here, on whichever thread this is.
@@ -66,9 +67,9 @@ impl Drop for ArmedConnection {
 }
 
 /// Why the server gives no connection. It does not end if it gives one: then the pool is busy.
-pub(super) async fn refusal(pool: &PgPool) -> sqlx::Error {
+pub(crate) async fn refusal<DB: Database>(pool: &Pool<DB>) -> sqlx::Error {
     tokio::time::sleep(PATIENCE).await;
-    match PgConnection::connect_with(&pool.connect_options()).await {
+    match DB::Connection::connect_with(&pool.connect_options()).await {
         Err(error) => error,
         Ok(connection) => {
             // It answered, and that is all that was asked; how the goodbye goes does not matter.

@@ -1,0 +1,99 @@
+//! Asking a live database what it is like.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outbox_core::{StoreError, StoreOperation};
+use outbox_sql::check::Finding;
+use outbox_sql::check::mysql::{
+    ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, Facts, TableFacts,
+    findings, indexes,
+};
+use outbox_sql::deadline::within;
+use outbox_sql::dialect::mysql::SENTINEL;
+use sqlx::mysql::{MySqlArguments, MySqlRow};
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, MySql, MySqlConnection, Row};
+
+use super::ArmedConnection;
+use super::error::Context;
+use super::store::MySqlStore;
+
+/// How long a check may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const CHECK: StoreOperation = StoreOperation::Check;
+
+impl MySqlStore {
+    /// Compares the database with what the store needs: the table and the table of claims, their engine, columns,
+    /// types, index and privileges, the sentinel; the server's version, a read-only server, settings that break a
+    /// promise, a cluster with several nodes to write to. Nothing is found if all is well. Changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`], if the database cannot be asked within 30 s.
+    pub async fn check(&self) -> Result<Vec<Finding>, StoreError> {
+        let context = Context { operation: CHECK, table: &self.display_name };
+        within(TIMEOUT, CHECK, async { self.ask().await.map_err(|error| context.error(error)) }).await
+    }
+
+    async fn ask(&self) -> sqlx::Result<Vec<Finding>> {
+        let table = &self.table.description;
+        let mut connection = ArmedConnection::acquire(&self.pool).await?;
+        let session = connection.get()?;
+        let settings = sqlx::query(DESCRIBE_SERVER).persistent(false).fetch_all(&mut *session).await?;
+        let claims = self.ask_table(session, &table.claims_name()).await?;
+        let sentinel = match &claims {
+            Some(claims) if may_read(claims) => {
+                let exists = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.exists)));
+                Some(exists.bind(SENTINEL.as_bytes()).fetch_optional(&mut *session).await?.is_some())
+            }
+            _ => None,
+        };
+        let facts = Facts {
+            settings: settings
+                .iter()
+                .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+                .collect::<sqlx::Result<_>>()?,
+            table: self.ask_table(session, table.name()).await?,
+            claims,
+            sentinel,
+        };
+        connection.give_back();
+        Ok(findings(table, &facts))
+    }
+
+    async fn ask_table(&self, session: &mut MySqlConnection, name: &str) -> sqlx::Result<Option<TableFacts>> {
+        let Some(table) = self.about(DESCRIBE_TABLE, name).fetch_optional(&mut *session).await? else {
+            return Ok(None);
+        };
+        let columns = self.about(DESCRIBE_COLUMNS, name).fetch_all(&mut *session).await?;
+        let places = self.about(DESCRIBE_INDEXES, name).fetch_all(session).await?;
+        let places =
+            places.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get::<i64, _>(2)? == 1)));
+        Ok(Some(TableFacts {
+            kind: table.try_get(0)?,
+            engine: table.try_get(1)?,
+            comment: table.try_get(2)?,
+            columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,
+            indexes: indexes(places.collect::<sqlx::Result<Vec<_>>>()?),
+        }))
+    }
+
+    fn about<'q>(&self, question: &'static str, name: &'q str) -> Query<'q, MySql, MySqlArguments> {
+        let schema = self.table.description.schema().map(|schema| schema.as_bytes().to_vec());
+        sqlx::query(question).persistent(false).bind(schema).bind(name.as_bytes())
+    }
+}
+
+fn may_read(table: &TableFacts) -> bool {
+    table.columns.iter().all(|column| column.privileges.contains("select"))
+}
+
+fn column(row: &MySqlRow) -> sqlx::Result<ColumnFacts> {
+    Ok(ColumnFacts {
+        name: row.try_get(0)?,
+        column_type: row.try_get(1)?,
+        nullable: row.try_get::<String, _>(2)? == "YES",
+        extra: row.try_get(3)?,
+        privileges: row.try_get(4)?,
+    })
+}

@@ -1,0 +1,18 @@
+//! MySQL and MariaDB.
+//!
+//! [`MySqlTable`] appends messages on the application's own connection, in its transaction; [`MySqlStore`] is
+//! what the relay reads from.
+
+mod append;
+mod check;
+mod claim;
+mod error;
+mod row;
+mod store;
+
+pub use outbox_sql::check::{Finding, Severity};
+
+pub use self::append::MySqlTable;
+pub use self::store::MySqlStore;
+
+type ArmedConnection = crate::connection::ArmedConnection<sqlx::MySql>;

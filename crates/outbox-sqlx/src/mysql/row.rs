@@ -1,0 +1,58 @@
+//! From MySQL's row to a message. Texts are read as bytes: no type of a column and no character set of a connection
+//! comes between.
+
+use outbox_core::{Bytes, MessageId, OldestPending};
+use outbox_sql::dialect::mysql::WalkedTenant;
+use outbox_sql::row::{self, Cell, RawRow, Unreadable};
+use sqlx::mysql::MySqlRow;
+use sqlx::{Decode, MySql, Row, Type};
+
+/// A row of the claim's or the pending's statement. The columns are read by their place.
+pub(super) fn message(row: &MySqlRow) -> RawRow {
+    RawRow {
+        id: number(row, 0).and_then(|id| id.ok_or(Unreadable::NULL)),
+        tenant_id: text(row, 1),
+        kind: text(row, 2),
+        subject_id: text(row, 3),
+        payload: bytes(row, 4).map(|payload| payload.map(Bytes::from)),
+        headers: bytes(row, 5).and_then(|headers| headers.map(row::text).transpose()),
+        occurred_at: number(row, 6)
+            .and_then(|micros| micros.ok_or(Unreadable::new("is null or no time that there is"))),
+    }
+}
+
+/// A row of the probe of named tenants; `None` if nobody can ask for its tenant.
+pub(super) fn oldest(row: &MySqlRow) -> sqlx::Result<Option<OldestPending>> {
+    let id = MessageId::new(row.try_get(1)?);
+    Ok(row::oldest(row.try_get_unchecked(0)?, id, row.try_get(2)?, row.try_get(3)?))
+}
+
+/// A row of a step of the walk.
+pub(super) fn walked(row: &MySqlRow) -> sqlx::Result<WalkedTenant> {
+    Ok(WalkedTenant {
+        tenant: row.try_get_unchecked(0)?,
+        id: row.try_get(1)?,
+        entries: row.try_get(2)?,
+        micros: row.try_get(3)?,
+        now: row.try_get(4)?,
+    })
+}
+
+fn number<'r, T>(row: &'r MySqlRow, column: usize) -> Cell<Option<T>>
+where
+    T: Decode<'r, MySql> + Type<MySql>,
+{
+    row.try_get(column).map_err(|error| unreadable(&error))
+}
+
+fn bytes(row: &MySqlRow, column: usize) -> Cell<Option<Vec<u8>>> {
+    row.try_get_unchecked(column).map_err(|error| unreadable(&error))
+}
+
+fn text(row: &MySqlRow, column: usize) -> Cell<String> {
+    row::text(bytes(row, column)?.ok_or(Unreadable::NULL)?)
+}
+
+fn unreadable(error: &sqlx::Error) -> Unreadable {
+    Unreadable::new(format!("cannot be read: {error}"))
+}

@@ -1,0 +1,156 @@
+//! The store: an outbox table, seen by one replica.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outbox_core::{
+    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Store, StoreError,
+    StoreOperation, TenantId, Tenants, async_trait,
+};
+use outbox_sql::deadline::within;
+use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::mysql::{Walk, json_tenants};
+use outbox_sql::row::decode_all;
+use outbox_sql::{InvalidTable, OutboxTable};
+use sqlx::mysql::MySqlRow;
+use sqlx::{AssertSqlSafe, MySqlConnection, MySqlPool};
+
+use super::error::Context;
+use super::{ArmedConnection, MySqlTable, row};
+
+/// How long `pending`, which has no request, may take.
+const PENDING_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a claim's session may be silent.
+const MAX_SILENCE: Duration = Duration::from_mins(10);
+
+/// An outbox table of a MySQL or MariaDB database. Cloning is cheap; a clone shares the pool.
+///
+/// A claim keeps one connection of the pool until it is settled or dropped, and never needs a second. Give the
+/// relay a pool of its own, of its concurrency and two more; with fewer it is correct, and slower.
+///
+/// # Cancellation
+/// An operation whose future is dropped, or that overruns its request's timeout, closes its connection: the pool
+/// opens another when it needs one. A statement that runs at that moment ends on the server at its own end, and at
+/// the latest after the request's timeout, in whole seconds (on MySQL, an `UPDATE` that does not wait has no such
+/// bound); then the tenant is free.
+#[derive(Debug, Clone)]
+pub struct MySqlStore {
+    pub(super) pool: MySqlPool,
+    pub(super) table: MySqlTable,
+    pub(super) display_name: Arc<str>,
+    pub(super) max_silence: Duration,
+}
+
+impl MySqlStore {
+    /// The table that is described, through this pool.
+    ///
+    /// # Errors
+    /// [`InvalidTable`] if MySQL cannot hold such a table.
+    pub fn new(pool: MySqlPool, table: OutboxTable) -> Result<Self, InvalidTable> {
+        let display_name = table.display_name(Dialect::MySql).into();
+        let table = MySqlTable::new(table)?;
+        Ok(Self { pool, table, display_name, max_silence: MAX_SILENCE })
+    }
+
+    /// Sets how long the server hears nothing from a claim before it ends its session and frees the tenant, in
+    /// whole seconds, at least one. Default 10 minutes.
+    ///
+    /// It is the bound within which a holder is noticed whose machine or network vanished without a word, unless
+    /// TCP keepalive notices it before. The relay says something between two messages: it has to be longer than
+    /// the publisher's deadline (`publish_timeout`), or a slow publish loses its claim and is repeated.
+    pub fn with_max_silence(mut self, max_silence: Duration) -> Self {
+        self.max_silence = max_silence;
+        self
+    }
+
+    /// The table's description.
+    pub fn table(&self) -> &OutboxTable {
+        &self.table.description
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> &MySqlPool {
+        &self.pool
+    }
+
+    async fn named(&self, json: String) -> sqlx::Result<Vec<OldestPending>> {
+        let mut connection = ArmedConnection::acquire(&self.pool).await?;
+        let probe = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.probe_named)));
+        let rows = probe.bind(json.into_bytes()).fetch_all(connection.get()?).await?;
+        connection.give_back();
+        rows.iter().filter_map(|row| row::oldest(row).transpose()).collect()
+    }
+
+    async fn discovered(&self) -> sqlx::Result<Vec<OldestPending>> {
+        let mut connection = ArmedConnection::acquire(&self.pool).await?;
+        let mut walk = Walk::new();
+        loop {
+            let rows = self.step(connection.get()?, &walk).await?;
+            if !walk.take(rows.iter().map(row::walked).collect::<sqlx::Result<_>>()?) {
+                break;
+            }
+        }
+        connection.give_back();
+        Ok(walk.found())
+    }
+
+    async fn step(&self, connection: &mut MySqlConnection, walk: &Walk) -> sqlx::Result<Vec<MySqlRow>> {
+        let (after, entries) = walk.step();
+        let step = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.probe_next)));
+        step.bind(after).bind(entries).fetch_all(connection).await
+    }
+}
+
+#[async_trait]
+impl Store for MySqlStore {
+    fn source(&self) -> &str {
+        self.table.description.source()
+    }
+
+    fn max_claims(&self) -> Option<NonZeroU32> {
+        NonZeroU32::new(self.pool.options().get_max_connections())
+    }
+
+    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
+        let operation = StoreOperation::Pending;
+        let context = Context { operation, table: &self.display_name };
+        let read = async {
+            let mut connection = ArmedConnection::acquire(&self.pool).await?;
+            let rows = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.pending)))
+                .bind(tenant.as_str().as_bytes())
+                .bind(i64::from(limit.get()))
+                .fetch_all(connection.get()?)
+                .await?;
+            connection.give_back();
+            Ok(rows)
+        };
+        within(PENDING_TIMEOUT, operation, async {
+            let rows: Vec<MySqlRow> = read.await.map_err(|error| context.error(error))?;
+            let raw = rows.iter().map(row::message);
+            decode_all(raw, &self.table.description, Dialect::MySql, operation)
+        })
+        .await
+    }
+
+    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+        let operation = StoreOperation::Probe;
+        let context = Context { operation, table: &self.display_name };
+        within(request.timeout, operation, async {
+            let found = match &request.tenants {
+                Tenants::Named(tenants) => self.named(json_tenants(tenants.iter())).await,
+                Tenants::Discovered => self.discovered().await,
+                other => {
+                    let unknown = format!("this store does not know how to look for tenants by {other:?}");
+                    return Err(StoreError::permanent(operation, unknown));
+                }
+            };
+            found.map_err(|error| context.error(error))
+        })
+        .await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
+        within(request.timeout, StoreOperation::Claim, self.take(request)).await
+    }
+}

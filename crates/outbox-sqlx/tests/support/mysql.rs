@@ -1,0 +1,229 @@
+//! A database of its own for each test, on the server that `OUTBOX_TEST_MYSQL_URL` names.
+#![allow(dead_code, unreachable_pub)] // each test binary uses its part
+
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, Store, StoreError, TenantId};
+use outbox_sqlx::OutboxTable;
+use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection, MySqlPool};
+
+/// The user of the stores' sessions. It may do what a relay has to, and nothing else.
+pub const STORE: &str = "outbox_test_store";
+
+/// The user of the application's sessions, with the same rights.
+pub const WRITER: &str = "outbox_test_writer";
+
+const PASSWORD: &str = "Outbox-test-1";
+
+fn server() -> MySqlConnectOptions {
+    let url = std::env::var("OUTBOX_TEST_MYSQL_URL").unwrap_or_else(|_| {
+        panic!("OUTBOX_TEST_MYSQL_URL is not set: run `cargo xtask test`, which starts a server")
+    });
+    MySqlConnectOptions::from_str(&url).unwrap()
+}
+
+/// A fresh database.
+#[derive(Debug, Clone)]
+pub struct Database {
+    pub name: String,
+    pub options: MySqlConnectOptions,
+    /// `root`'s pool on it.
+    pub admin: MySqlPool,
+}
+
+impl Database {
+    pub async fn create() -> Self {
+        Self::create_on(server()).await
+    }
+
+    /// A fresh database of a server that these options reach as `root`.
+    pub async fn create_on(server: MySqlConnectOptions) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("outbox_test_{}_{now}_{count}", std::process::id());
+        let mut session = MySqlConnection::connect_with(&server).await.unwrap();
+        let mut made = format!("CREATE DATABASE {name} CHARACTER SET latin1");
+        for user in [STORE, WRITER] {
+            made.push_str(&format!("; CREATE USER IF NOT EXISTS {user}@'%' IDENTIFIED BY '{PASSWORD}'"));
+        }
+        sqlx::raw_sql(AssertSqlSafe(made)).execute(&mut session).await.unwrap();
+        session.close().await.unwrap();
+        let options = server.database(&name);
+        let admin = MySqlPoolOptions::new().max_connections(4).connect_lazy_with(options.clone());
+        Self { name, options, admin }
+    }
+
+    /// How an unprivileged user connects.
+    pub fn options_of(&self, user: &str) -> MySqlConnectOptions {
+        self.options.clone().username(user).password(PASSWORD)
+    }
+
+    /// A pool of at most `size` connections, of an unprivileged user.
+    pub fn pool(&self, user: &str, size: u32) -> MySqlPool {
+        MySqlPoolOptions::new().max_connections(size).connect_lazy_with(self.options_of(user))
+    }
+
+    /// Runs statements as `root`.
+    pub async fn run(&self, sql: impl Into<String>) {
+        sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(&self.admin).await.unwrap();
+    }
+
+    /// A number, as `root` sees it.
+    pub async fn number(&self, sql: impl Into<String>) -> i64 {
+        sqlx::query_scalar(AssertSqlSafe(sql.into())).persistent(false).fetch_one(&self.admin).await.unwrap()
+    }
+
+    /// A text, as `root` sees it.
+    pub async fn text(&self, sql: impl Into<String>) -> String {
+        sqlx::query_scalar(AssertSqlSafe(sql.into())).persistent(false).fetch_one(&self.admin).await.unwrap()
+    }
+
+    /// Makes a table that the unprivileged users may use.
+    pub async fn make(&self, table: &OutboxTable) -> MySqlTable {
+        let table = MySqlTable::new(table.clone()).unwrap();
+        table.create(&mut self.admin.acquire().await.unwrap()).await.unwrap();
+        for user in [STORE, WRITER] {
+            for name in [table.description().name().to_owned(), table.description().claims_name()] {
+                let name = outbox_sql::identifier::quote(&name, outbox_sql::Dialect::MySql);
+                self.run(format!("GRANT SELECT, INSERT, UPDATE ON {}.{name} TO {user}@'%'", self.name)).await;
+            }
+        }
+        table
+    }
+
+    /// A store with a pool of its own.
+    pub fn store(&self, table: &OutboxTable) -> MySqlStore {
+        MySqlStore::new(self.pool(STORE, 4), table.clone()).unwrap()
+    }
+
+    /// Appends messages in a transaction of their own, and answers their ids.
+    pub async fn append(&self, table: &MySqlTable, messages: &[NewMessage]) -> Vec<i64> {
+        let mut transaction = self.admin.begin().await.unwrap();
+        let ids = table.append_all(&mut transaction, messages).await.unwrap();
+        transaction.commit().await.unwrap();
+        ids.into_iter().map(MessageId::get).collect()
+    }
+
+    /// Waits until a condition holds, as `root` sees it.
+    pub async fn wait_until(&self, condition: &str) {
+        let waiting = async {
+            while self.number(format!("SELECT ({condition}) IS TRUE")).await == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waiting)
+            .await
+            .unwrap_or_else(|_| panic!("it never came about: {condition}"));
+    }
+
+    /// How many sessions of a user there are on this database.
+    pub async fn sessions(&self, user: &str) -> usize {
+        usize::try_from(self.number(self.of_sessions("count(*)", user)).await).unwrap()
+    }
+
+    fn of_sessions(&self, what: &str, user: &str) -> String {
+        format!(
+            "SELECT {what} FROM information_schema.PROCESSLIST WHERE USER = '{user}' AND DB = '{}'",
+            self.name
+        )
+    }
+
+    /// How many transactions of a user's sessions are open.
+    pub async fn transactions(&self, user: &str) -> usize {
+        let open = format!(
+            "SELECT count(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id IN ({})",
+            self.of_sessions("ID", user)
+        );
+        usize::try_from(self.number(open).await).unwrap()
+    }
+
+    /// How many rows of a table's claims are locked.
+    pub async fn locked_claims(&self, table: &MySqlTable) -> usize {
+        let claims = table.description().claims_name();
+        let claims = outbox_sql::identifier::quote(&claims, outbox_sql::Dialect::MySql);
+        let mut transaction = self.admin.begin().await.unwrap();
+        let all: i64 = sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(*) FROM {claims}")))
+            .persistent(false)
+            .fetch_one(&mut *transaction)
+            .await
+            .unwrap();
+        let free = sqlx::query(AssertSqlSafe(format!("SELECT 1 FROM {claims} FOR UPDATE SKIP LOCKED")))
+            .persistent(false)
+            .fetch_all(&mut *transaction)
+            .await
+            .unwrap();
+        transaction.rollback().await.unwrap();
+        usize::try_from(all).unwrap() - free.len()
+    }
+
+    /// Ends every session of a user on this database, and waits until they are gone.
+    pub async fn kill_sessions(&self, user: &str) {
+        let sessions = self.of_sessions("ID", user);
+        let ids: Vec<i64> = sqlx::query_scalar(AssertSqlSafe(sessions.clone()))
+            .persistent(false)
+            .fetch_all(&self.admin)
+            .await
+            .unwrap();
+        for id in &ids {
+            // One that has ended meanwhile is no matter.
+            let _ = sqlx::raw_sql(AssertSqlSafe(format!("KILL {id}"))).execute(&self.admin).await;
+        }
+        let ids = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        if !ids.is_empty() {
+            self.wait_until(&format!("NOT EXISTS ({sessions} AND ID IN ({ids}))")).await;
+        }
+    }
+
+    /// Waits until no session of this user has a transaction.
+    pub async fn wait_until_nothing_is_left(&self, user: &str) {
+        self.wait_until(&format!(
+            "NOT EXISTS (SELECT 1 FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id IN ({}))",
+            self.of_sessions("ID", user)
+        ))
+        .await;
+    }
+
+    pub async fn drop(self) {
+        self.run(format!("DROP DATABASE {}", self.name)).await;
+        self.admin.close().await;
+    }
+}
+
+pub fn tenant(id: &str) -> TenantId {
+    TenantId::new(id).unwrap()
+}
+
+pub fn message(tenant_id: &str, payload: &str) -> NewMessage {
+    NewMessage::new(tenant(tenant_id), "kind", "subject", payload)
+}
+
+pub fn request(tenant_id: &str) -> ClaimRequest {
+    ClaimRequest::new(tenant(tenant_id), 100.try_into().unwrap())
+}
+
+/// A claim that must not be held elsewhere.
+pub async fn claim(store: &MySqlStore, tenant_id: &str) -> Claimed {
+    match store.claim(&request(tenant_id)).await.unwrap() {
+        ClaimOutcome::Claimed(claimed) => claimed,
+        other => panic!("{tenant_id}: {other:?}"),
+    }
+}
+
+pub async fn is_held(store: &MySqlStore, tenant_id: &str) -> bool {
+    matches!(store.claim(&request(tenant_id)).await.unwrap(), ClaimOutcome::Held)
+}
+
+/// The error of a claim that must fail.
+pub async fn refused(store: &MySqlStore, tenant_id: &str) -> StoreError {
+    store.claim(&request(tenant_id)).await.map(|outcome| panic!("{outcome:?}")).unwrap_err()
+}
+
+/// The ids that a claim handed out.
+pub fn ids(claimed: &Claimed) -> Vec<i64> {
+    claimed.messages.iter().map(|message| message.id.get()).collect()
+}
