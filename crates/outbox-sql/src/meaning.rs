@@ -5,6 +5,12 @@ use std::error::Error;
 
 use outbox_core::{StoreError, StoreOperation};
 
+/// No connection of the pool came free in time.
+pub const POOL_IS_BUSY: &str =
+    "no connection of the pool was free in time: give the relay a pool of its own, or a larger one";
+/// The pool was closed.
+pub const POOL_IS_CLOSED: &str = "the pool is closed";
+
 /// What an error means and what to do about it, and whether trying again may help.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -12,12 +12,11 @@ use std::sync::Arc;
 use outbox_core::TenantId;
 
 mod append;
-mod meaning;
+pub mod error;
 mod transaction;
 mod walk;
 
 pub use self::append::{ID_STEP, append, chunks, ids, micros};
-pub use self::meaning::{Meaning, is_conflict, meaning};
 pub use self::transaction::{COMMIT, ROLLBACK, VERIFY, begin_claim};
 pub use self::walk::{Walk, WalkedTenant};
 use crate::dialect::Dialect;

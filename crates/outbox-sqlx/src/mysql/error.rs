@@ -1,7 +1,10 @@
 //! What MySQL's and MariaDB's errors mean to the relay.
 
 use outbox_core::{StoreError, StoreOperation};
-use outbox_sql::dialect::mysql::{self, Meaning};
+use outbox_sql::Meaning;
+use outbox_sql::dialect::mysql::error::{
+    self, APPEND_RIGHTS, NO_CONNECTION, POOL_IS_BUSY, POOL_IS_CLOSED, RELAY_RIGHTS, meaning, unreadable,
+};
 use sqlx::mysql::MySqlDatabaseError;
 
 use crate::AppendError;
@@ -17,26 +20,18 @@ pub(super) struct Context<'a> {
 impl Context<'_> {
     /// Says what a driver's error means, and what to do.
     pub(super) fn error(self, error: sqlx::Error) -> StoreError {
-        let meaning = match meaning(&error, self.table, "SELECT and UPDATE") {
-            Meaning::Stays(what) => StoreError::permanent(self.operation, what),
-            Meaning::MayGoAway(what) => StoreError::transient(self.operation, what),
-        };
-        meaning.with_source(error)
+        meaning_of(&error, self.table, RELAY_RIGHTS).store_error(self.operation, error)
     }
 }
 
 /// Says why messages were not appended to a table, and what to do.
 pub(super) fn append_error(error: sqlx::Error, table: &str) -> AppendError {
-    let reason = match meaning(&error, table, "INSERT") {
-        Meaning::Stays(what) => what,
-        Meaning::MayGoAway(what) => what.to_owned(),
-    };
-    AppendError::Database { reason, source: error }
+    AppendError::database(meaning_of(&error, table, APPEND_RIGHTS).into_words(), error)
 }
 
 /// Whether a tenant's row could not be added to the claims because another was faster.
 pub(super) fn is_conflict(error: &sqlx::Error) -> bool {
-    number(error).is_some_and(mysql::is_conflict)
+    number(error).is_some_and(error::is_conflict)
 }
 
 fn number(error: &sqlx::Error) -> Option<u16> {
@@ -45,22 +40,18 @@ fn number(error: &sqlx::Error) -> Option<u16> {
 }
 
 /// `rights` are what the operation needs on the table.
-fn meaning(error: &sqlx::Error, table: &str, rights: &str) -> Meaning {
-    use Meaning::{MayGoAway, Stays};
+fn meaning_of(error: &sqlx::Error, table: &str, rights: &str) -> Meaning {
     match error {
-        sqlx::Error::PoolTimedOut => MayGoAway(
-            "no connection of the pool was free in time: give the relay a pool of its own, or a larger one",
-        ),
-        sqlx::Error::PoolClosed => Stays("the pool is closed".to_owned()),
+        sqlx::Error::PoolTimedOut => Meaning::may_go_away(POOL_IS_BUSY),
+        sqlx::Error::PoolClosed => Meaning::stays(POOL_IS_CLOSED),
         sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => {
-            MayGoAway("the connection to the server was lost or could not be made")
+            Meaning::may_go_away(NO_CONNECTION)
         }
-        sqlx::Error::Tls(_) => Stays("no TLS connection to the server could be made".to_owned()),
-        sqlx::Error::Configuration(_) => Stays("the connection's configuration is wrong".to_owned()),
+        sqlx::Error::Tls(_) => Meaning::stays("no TLS connection to the server could be made"),
+        sqlx::Error::Configuration(_) => Meaning::stays("the connection's configuration is wrong"),
         sqlx::Error::Database(database) => {
-            let number = number(error).unwrap_or_default();
-            mysql::meaning(number, database.message(), table, rights)
+            meaning(number(error).unwrap_or_default(), database.message(), table, rights)
         }
-        _ => Stays(format!("what the server answered about {table} could not be read: check the table")),
+        _ => unreadable(table),
     }
 }

@@ -49,7 +49,7 @@ impl Database {
         let mut session = MySqlConnection::connect_with(&server).await.unwrap();
         let mut made = format!("CREATE DATABASE {name} CHARACTER SET latin1");
         for user in [STORE, WRITER] {
-            made.push_str(&format!("; CREATE USER IF NOT EXISTS {user}@'%' IDENTIFIED BY '{PASSWORD}'"));
+            made += &*format!("; CREATE USER IF NOT EXISTS {user}@'%' IDENTIFIED BY '{PASSWORD}'");
         }
         sqlx::raw_sql(AssertSqlSafe(made)).execute(&mut session).await.unwrap();
         session.close().await.unwrap();

@@ -3,6 +3,7 @@
 use outbox_core::Settling;
 
 use crate::meaning::Meaning;
+pub use crate::meaning::{POOL_IS_BUSY, POOL_IS_CLOSED};
 
 /// What the relay's role needs on the table.
 pub const fn relay_rights(settling: Settling) -> &'static str {
@@ -15,11 +16,6 @@ pub const fn relay_rights(settling: Settling) -> &'static str {
 /// What an append needs on a table.
 pub const APPEND_RIGHTS: &str = "INSERT, and SELECT of the id,";
 
-/// No connection of the pool came free in time.
-pub const POOL_IS_BUSY: &str =
-    "no connection of the pool was free in time: give the relay a pool of its own, or a larger one";
-/// The pool was closed.
-pub const POOL_IS_CLOSED: &str = "the pool is closed";
 /// There is no connection, or no longer.
 pub const NO_CONNECTION: &str = "the connection to PostgreSQL was lost or could not be made";
 

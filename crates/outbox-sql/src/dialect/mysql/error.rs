@@ -1,13 +1,15 @@
-//! What MySQL's and MariaDB's errors mean to the relay, by their numbers.
+//! What MySQL's and MariaDB's errors mean, by their numbers.
 
-/// What an error means, and whether trying again may help.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Meaning {
-    /// It stays until somebody does this.
-    Stays(String),
-    /// It may go away by itself.
-    MayGoAway(&'static str),
-}
+use crate::meaning::Meaning;
+pub use crate::meaning::{POOL_IS_BUSY, POOL_IS_CLOSED};
+
+/// What the relay needs on a table: `grant SELECT and UPDATE on …`.
+pub const RELAY_RIGHTS: &str = "SELECT and UPDATE";
+/// What an append needs on a table.
+pub const APPEND_RIGHTS: &str = "INSERT";
+
+/// There is no connection, or no longer.
+pub const NO_CONNECTION: &str = "the connection to the server was lost or could not be made";
 
 const DEADLOCK: u16 = 1213;
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
@@ -18,11 +20,19 @@ pub fn is_conflict(number: u16) -> bool {
     matches!(number, DEADLOCK | LOCK_WAIT_TIMEOUT | DUPLICATE_KEY)
 }
 
-/// What an error with this number means; `rights` are what the operation needs on the table.
+/// What the server's error of this number means. `table` is for a person to read, `rights` are what the operation
+/// needs on it.
 pub fn meaning(number: u16, message: &str, table: &str, rights: &str) -> Meaning {
-    transient(number).map_or_else(|| permanent(number, message, table, rights), Meaning::MayGoAway)
+    transient(number)
+        .map_or_else(|| Meaning::stays(permanent(number, message, table, rights)), Meaning::may_go_away)
 }
 
+/// What an answer means that is not what was asked for.
+pub fn unreadable(table: &str) -> Meaning {
+    Meaning::stays(format!("what the server answered about {table} could not be read: check the table"))
+}
+
+/// What an error that may go away means.
 fn transient(number: u16) -> Option<&'static str> {
     Some(match number {
         DEADLOCK | 1020 => "the transaction conflicted with another",
@@ -39,8 +49,9 @@ fn transient(number: u16) -> Option<&'static str> {
     })
 }
 
-fn permanent(number: u16, message: &str, table: &str, rights: &str) -> Meaning {
-    Meaning::Stays(match number {
+/// What to do about an error that stays.
+fn permanent(number: u16, message: &str, table: &str, rights: &str) -> String {
+    match number {
         1146 | 1049 => {
             format!("{message}: create {table} and its table of claims, or correct schema and name")
         }
@@ -67,7 +78,7 @@ fn permanent(number: u16, message: &str, table: &str, rights: &str) -> Meaning {
         ),
         1153 | 1301 => format!("the message is larger than the server's max_allowed_packet: {message}"),
         _ => format!("{table}: {message}"),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -83,10 +94,7 @@ mod tests {
 
     #[test]
     fn what_stays_says_what_to_do() {
-        let what = |number| match meaning(number, "denied", "db.t", "SELECT and UPDATE") {
-            Meaning::Stays(what) => what,
-            Meaning::MayGoAway(what) => what.to_owned(),
-        };
+        let what = |number| meaning(number, "denied", "db.t", RELAY_RIGHTS).into_words();
         assert!(what(1142).contains("grant SELECT and UPDATE on db.t"));
         assert!(what(1290).contains("connect to the primary"));
         assert!(what(1146).contains("create db.t"));
