@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use xtask::servers::install::Program;
-use xtask::servers::{Folder, Postgres};
+use xtask::servers::{Folder, MariaDb, Postgres};
 
 use self::database::{Orm, Place, Target};
 use self::story::Story;
@@ -31,13 +31,16 @@ use crate::interrupt;
 /// twice only what the killed replica had published and not yet marked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Runs on this PostgreSQL server, in a schema of its own that is dropped at the end.
+    /// Runs on this PostgreSQL, MariaDB or MySQL server, in a schema of its own that is dropped at the end.
     /// Default: SQLite, in a temporary file.
-    #[arg(long, value_name = "postgres://…", group = "server")]
+    #[arg(long, value_name = "postgres://… or mysql://…", group = "server")]
     database_url: Option<String>,
     /// Runs on a private PostgreSQL server, started for this and stopped at the end.
     #[arg(long, group = "server")]
     postgres: bool,
+    /// Runs on a private MariaDB server, started for this and stopped at the end.
+    #[arg(long, group = "server")]
+    mariadb: bool,
     /// The ORM of the application and of the relay.
     #[arg(long, value_enum, default_value_t = Orm::Sqlx)]
     orm: Orm,
@@ -50,7 +53,12 @@ pub(crate) struct Options {
 impl Options {
     /// The feature that these options need and this `xtask` has not, if there is one.
     fn missing_feature(&self) -> Option<&'static str> {
-        let needed = [(self.otel, cfg!(feature = "otel"), "otel")];
+        let by_url = |scheme: &str| self.database_url.as_ref().is_some_and(|url| url.starts_with(scheme));
+        let mysql = self.mariadb || by_url("mysql:") || by_url("mariadb:");
+        let needed = [
+            (self.otel, cfg!(feature = "otel"), "otel"),
+            (mysql, cfg!(feature = "demo-mysql"), "demo-mysql"),
+        ];
         needed.into_iter().find(|(needs, has, _)| *needs && !has).map(|(.., feature)| feature)
     }
 }
@@ -76,7 +84,7 @@ pub(crate) fn run(options: Options) -> Result<bool> {
     }
     let folder = Folder::new("demo")?;
     let story = Story::begin();
-    let mut postgres = None;
+    let (mut postgres, mut mariadb) = (None, None);
     let place = match options.database_url {
         Some(url) => Place::on_server(url)?,
         None if options.postgres => {
@@ -84,6 +92,12 @@ pub(crate) fn run(options: Options) -> Result<bool> {
             let postgres = postgres.insert(Postgres::start(&[("fsync", "on")])?);
             story.tell("demo", &format!("a private PostgreSQL server listens on {}", postgres.address()));
             Place::on_server(postgres.url("postgres"))?
+        }
+        None if options.mariadb => {
+            Program::MariaDb.ensure()?;
+            let mariadb = mariadb.insert(MariaDb::start(&[("innodb_flush_method", "fsync")])?);
+            story.tell("demo", &format!("a private MariaDB server listens on {}", mariadb.address()));
+            Place::on_server(mariadb.url("mysql"))?
         }
         None => Place::Sqlite(folder.path().join("shop.db")),
     };

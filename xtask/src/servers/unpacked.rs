@@ -52,7 +52,8 @@ impl Unpacked {
                  Dir::State::status \"{place}/status\";\n\
                  Dir::Cache \"{place}\";\n\
                  APT::Install-Recommends \"false\";\n\
-                 APT::Sandbox::User \"root\";\n"
+                 APT::Sandbox::User \"root\";\n\
+                 Acquire::Check-Valid-Until \"false\";\n"
             ),
         )?;
         for arguments in [&["update"][..], &["install", "--download-only", package]] {

@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::PostgresTable;
 use super::ArmedConnection;
+use super::PostgresTable;
 use crate::runtime::runtime;
 
 /// How long hints are gathered, by default.

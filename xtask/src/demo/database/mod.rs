@@ -1,6 +1,8 @@
 //! The shop's database: its orders and their outbox. One file for each database and ORM; whoever plays the demo
 //! knows neither.
 
+#[cfg(feature = "demo-mysql")]
+mod sqlx_mysql;
 mod sqlx_postgres;
 mod sqlx_sqlite;
 mod target;
@@ -53,5 +55,7 @@ pub(super) async fn open(target: &Target) -> Result<Box<dyn Database>> {
         (Orm::Sqlx, Place::Postgres { schema, url }) => {
             Box::new(sqlx_postgres::Shop::open(schema, url).await?)
         }
+        #[cfg(feature = "demo-mysql")]
+        (Orm::Sqlx, Place::MySql { database, url }) => Box::new(sqlx_mysql::Shop::open(database, url).await?),
     })
 }

@@ -19,7 +19,15 @@ pub(in crate::demo) enum Orm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::demo) enum Place {
     Sqlite(PathBuf),
-    Postgres { schema: String, url: String },
+    Postgres {
+        schema: String,
+        url: String,
+    },
+    #[cfg(feature = "demo-mysql")]
+    MySql {
+        database: String,
+        url: String,
+    },
 }
 
 impl Place {
@@ -28,7 +36,9 @@ impl Place {
         let ours = format!("outbox_demo_{}", std::process::id());
         match url.split_once("://").map(|(scheme, _)| scheme) {
             Some("postgres" | "postgresql") => Ok(Self::Postgres { schema: ours, url }),
-            _ => bail!("--database-url begins with postgres:// (SQLite is the default)"),
+            #[cfg(feature = "demo-mysql")]
+            Some("mysql" | "mariadb") => Ok(Self::MySql { database: ours, url }),
+            _ => bail!("--database-url begins with postgres:// or mysql:// (SQLite is the default)"),
         }
     }
 }
@@ -49,6 +59,8 @@ impl Target {
         match &self.place {
             Place::Sqlite(path) => format!("{orm} sqlite - {}", path.display()),
             Place::Postgres { schema, url } => format!("{orm} postgres {schema} {url}"),
+            #[cfg(feature = "demo-mysql")]
+            Place::MySql { database, url } => format!("{orm} mysql {database} {url}"),
         }
     }
 }
@@ -67,6 +79,8 @@ impl FromStr for Target {
         let place = match kind {
             "sqlite" => Place::Sqlite(place.into()),
             "postgres" => Place::Postgres { schema: name, url: place },
+            #[cfg(feature = "demo-mysql")]
+            "mysql" => Place::MySql { database: name, url: place },
             other => bail!("{TARGET}: no database {other}"),
         };
         Ok(Self { orm, place })
@@ -80,10 +94,13 @@ mod tests {
     /// A replica understands what it is told, whatever is in a path or an address.
     #[test]
     fn target_survives_the_way_to_a_replica() {
-        let places = [
+        let mut places = vec![
             Place::Sqlite("/a folder/shop.db".into()),
             Place::on_server("postgres://me:a b@host/db".to_owned()).unwrap(),
         ];
+        if cfg!(feature = "demo-mysql") {
+            places.push(Place::on_server("mysql://me:a b@host/db".to_owned()).unwrap());
+        }
         for place in places {
             let target = Target { orm: Orm::Sqlx, place };
             assert_eq!(target.to_text().parse::<Target>().unwrap(), target);
