@@ -146,21 +146,45 @@ pub struct ClaimRequest {
     /// How many payload bytes to hand over, about: a message is handed over while those before it have fewer,
     /// so that there is always at least one. Default 16 MiB.
     pub max_bytes: usize,
+    /// Subjects whose messages are left out: they stay pending, and the oldest of the *others* are handed over.
+    /// At most [`MAX_EXCLUDED_SUBJECTS`](Self::MAX_EXCLUDED_SUBJECTS); a store need not take more. Compared by
+    /// bytes. What it costs grows with the rows of these subjects. Default none.
+    pub excluded_subjects: Arc<[String]>,
     /// How long the store may take for each operation of this claim (the claim itself, a verification, the
     /// settlement); past it, it gives up and closes the connection. Default 30 s.
     pub timeout: Duration,
 }
 
 impl ClaimRequest {
-    /// A claim on a tenant's oldest messages, with the default bytes and timeout.
+    /// How many subjects a claim leaves out at most.
+    pub const MAX_EXCLUDED_SUBJECTS: usize = 100;
+
+    /// A claim on a tenant's oldest messages, with the default bytes and timeout, and no subject left out.
     pub fn new(tenant_id: TenantId, limit: NonZeroU32) -> Self {
-        Self { tenant_id, limit, max_bytes: DEFAULT_MAX_BYTES, timeout: DEFAULT_STORE_TIMEOUT }
+        Self {
+            tenant_id,
+            limit,
+            max_bytes: DEFAULT_MAX_BYTES,
+            excluded_subjects: Arc::default(),
+            timeout: DEFAULT_STORE_TIMEOUT,
+        }
     }
 
     /// Sets about how many payload bytes to hand over.
     pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
         self.max_bytes = max_bytes;
         self
+    }
+
+    /// Leaves the messages of these subjects out.
+    pub fn with_excluded_subjects(mut self, subjects: impl Into<Arc<[String]>>) -> Self {
+        self.excluded_subjects = subjects.into();
+        self
+    }
+
+    /// Whether the messages of this subject are left out.
+    pub fn excludes(&self, subject_id: &str) -> bool {
+        self.excluded_subjects.iter().any(|excluded| excluded == subject_id)
     }
 
     /// Sets how long the store may take for each operation.

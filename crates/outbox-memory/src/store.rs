@@ -128,7 +128,9 @@ impl Store for MemoryStore {
 fn batch(table: &Rows, request: &ClaimRequest) -> Result<Vec<OutboxMessage>, StoreError> {
     let mut messages = Vec::new();
     let mut bytes = 0_usize;
-    for row in table.pending_of(&request.tenant_id).take(rows_of(request.limit)) {
+    let others =
+        table.pending_of(&request.tenant_id).filter(|row| !request.excludes(&row.message.subject_id));
+    for row in others.take(rows_of(request.limit)) {
         if !messages.is_empty() && (bytes >= request.max_bytes || !row.readable) {
             break;
         }

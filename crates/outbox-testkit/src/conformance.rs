@@ -73,6 +73,11 @@ pending:
                 claim_has_one_holder_under_contention
                 claim_never_hands_out_what_was_marked
                 claim_fails_where_it_cannot_mark;
+            exclusion:
+                excluded_subjects_are_left_out
+                excluded_subjects_stay_as_they_are
+                excluded_subjects_compare_by_bytes
+                excluded_subjects_may_be_many;
             settle:
                 settle_marks_exactly_what_it_is_given
                 settle_frees_the_tenant
@@ -130,8 +135,8 @@ pending:
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Law {
-    /// What it is about: `pending`, `probe`, `claim`, `settle`, `release`, `cancel`, `write`, `data` or
-    /// `model`.
+    /// What it is about: `pending`, `probe`, `claim`, `exclusion`, `settle`, `release`, `cancel`,
+    /// `write`, `data` or `model`.
     pub group: &'static str,
     /// Its id in the contract, and the name of its test.
     pub name: &'static str,

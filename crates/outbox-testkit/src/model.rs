@@ -1,6 +1,6 @@
 //! What a store ought to do, in a few lines: the model that random stories are compared with.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use outbox_core::MessageId;
@@ -22,8 +22,8 @@ pub enum Step {
     Commit(usize),
     /// Rolls an open transaction back.
     RollBack(usize),
-    /// A replica claims a tenant, with a limit.
-    Claim(usize, usize, u32),
+    /// A replica claims a tenant, with a limit, without the subjects whose number is set in the bit mask.
+    Claim(usize, usize, u32, u8),
     /// Verifies a claim.
     Verify(usize),
     /// Settles those messages of a claim whose place in its batch is set in the bit mask.
@@ -44,7 +44,8 @@ impl Step {
             4 => prop::collection::vec(tenant.clone(), 1..9).prop_map(Self::Write),
             6 => open.clone().prop_map(Self::Commit),
             1 => open.clone().prop_map(Self::RollBack),
-            6 => (replica.clone(), tenant.clone(), 1..6_u32).prop_map(|(r, t, limit)| Self::Claim(r, t, limit)),
+            6 => (replica.clone(), tenant.clone(), 1..6_u32, prop_oneof![2 => Just(0), 1 => any::<u8>()])
+                .prop_map(|(r, t, limit, without)| Self::Claim(r, t, limit, without)),
             1 => open.clone().prop_map(Self::Verify),
             5 => (open.clone(), 0..32_u32).prop_map(|(claim, mask)| Self::Settle(claim, mask)),
             1 => open.prop_map(Self::Drop),
@@ -65,9 +66,11 @@ impl fmt::Display for Step {
             Self::Write(tenants) => write!(f, "begin, and write rows of tenants {tenants:?}"),
             Self::Commit(write) => write!(f, "commit open transaction {write}"),
             Self::RollBack(write) => write!(f, "roll back open transaction {write}"),
-            Self::Claim(replica, tenant, limit) => {
-                write!(f, "replica {replica} claims tenant {tenant}, at most {limit} messages")
-            }
+            Self::Claim(replica, tenant, limit, without) => write!(
+                f,
+                "replica {replica} claims tenant {tenant}, at most {limit} messages, without the subjects \
+                 {without:08b}"
+            ),
             Self::Verify(claim) => write!(f, "verify claim {claim}"),
             Self::Settle(claim, mask) => write!(f, "settle of claim {claim} the messages {mask:05b}"),
             Self::Drop(claim) => write!(f, "drop claim {claim}"),
@@ -82,7 +85,8 @@ impl fmt::Display for Step {
 /// The state of a table: what is pending, who is held, and what is still open.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
-    pending: BTreeMap<usize, BTreeSet<MessageId>>,
+    /// Of each tenant, the messages with their subjects' numbers.
+    pending: BTreeMap<usize, BTreeMap<MessageId, usize>>,
     writes: Vec<Vec<(usize, MessageId)>>,
     claims: Vec<(usize, Vec<MessageId>)>,
     last_id: Option<MessageId>,
@@ -101,16 +105,16 @@ impl Model {
         ids.first() > open.max(self.last_id.as_ref()) && ids.is_sorted_by(|a, b| a < b)
     }
 
-    /// A transaction wrote rows of these tenants and is open now.
+    /// A transaction wrote rows of these tenants and is open now. A row's subject is its place among them.
     pub fn write(&mut self, tenants: &[usize], ids: &[MessageId]) {
         self.writes.push(tenants.iter().copied().zip(ids.iter().copied()).collect());
     }
 
     /// An open transaction commits.
     pub fn commit(&mut self, write: usize) {
-        for (tenant, id) in self.writes.remove(write) {
+        for (subject, (tenant, id)) in self.writes.remove(write).into_iter().enumerate() {
             self.last_id = self.last_id.max(Some(id));
-            self.pending.entry(tenant).or_default().insert(id);
+            self.pending.entry(tenant).or_default().insert(id, subject);
         }
     }
 
@@ -120,11 +124,13 @@ impl Model {
     }
 
     /// What a claim hands out; `None` if the tenant is held.
-    pub fn claim(&mut self, tenant: usize, limit: u32) -> Option<Vec<MessageId>> {
+    pub fn claim(&mut self, tenant: usize, limit: u32, without: u8) -> Option<Vec<MessageId>> {
         if self.claims.iter().any(|(held, _)| *held == tenant) {
             return None;
         }
-        let batch = self.pending(tenant, limit);
+        let others = self.pending.get(&tenant).into_iter().flatten();
+        let others = others.filter(|(_, subject)| !excluded(without).any(|without| without == **subject));
+        let batch: Vec<_> = others.map(|(id, _)| *id).take(limit as usize).collect();
         self.claims.push((tenant, batch.clone()));
         Some(batch)
     }
@@ -139,18 +145,18 @@ impl Model {
     pub fn end_claim(&mut self, claim: usize, published: &[MessageId]) {
         let (tenant, _) = self.claims.remove(claim);
         if let Some(pending) = self.pending.get_mut(&tenant) {
-            pending.retain(|id| !published.contains(id));
+            pending.retain(|id, _| !published.contains(id));
         }
     }
 
     /// Each tenant's lowest pending id, in the order of the tenants.
     pub fn probe(&self) -> Vec<(usize, MessageId)> {
-        self.pending.iter().filter_map(|(tenant, ids)| Some((*tenant, *ids.first()?))).collect()
+        self.pending.iter().filter_map(|(tenant, ids)| Some((*tenant, *ids.first_key_value()?.0))).collect()
     }
 
     /// A tenant's oldest pending ids.
     pub fn pending(&self, tenant: usize, limit: u32) -> Vec<MessageId> {
-        self.pending.get(&tenant).into_iter().flatten().copied().take(limit as usize).collect()
+        self.pending.get(&tenant).into_iter().flatten().map(|(id, _)| *id).take(limit as usize).collect()
     }
 
     /// How many transactions are open.
@@ -162,4 +168,9 @@ impl Model {
     pub fn open_claims(&self) -> usize {
         self.claims.len()
     }
+}
+
+/// The numbers of the subjects that a mask leaves out.
+pub(crate) fn excluded(without: u8) -> impl Iterator<Item = usize> {
+    (0..8).filter(move |subject| without >> subject & 1 == 1)
 }

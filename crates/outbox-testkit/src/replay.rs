@@ -7,8 +7,8 @@ use outbox_core::{ClaimOutcome, Claimed, MessageId, Settlement, Store, TenantId}
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use crate::erased::ErasedWrite;
-use crate::model::{Model, REPLICAS, Step, TENANTS};
-use crate::trial::{chain, ids, limit_of, message, named, probe, request, tenant};
+use crate::model::{Model, REPLICAS, Step, TENANTS, excluded};
+use crate::trial::{chain, ids, limit_of, message, named, probe, request, subject, tenant};
 use crate::{Capability, Trial};
 
 /// Plays random stories of up to `steps` steps on one table, each with tenants of its own: the same stories
@@ -86,7 +86,9 @@ impl Play<'_> {
                 }
                 Ok(())
             }
-            Step::Claim(replica, tenant, limit) => self.claim(*replica, *tenant, *limit).await,
+            Step::Claim(replica, tenant, limit, without) => {
+                self.claim(*replica, *tenant, *limit, *without).await
+            }
             Step::Verify(claim) => match place(*claim, self.claims.len()) {
                 Some(claim) => failed(self.claims[claim].claim.verify().await),
                 None => Ok(()),
@@ -145,10 +147,11 @@ impl Play<'_> {
         }
     }
 
-    async fn claim(&mut self, replica: usize, tenant: usize, limit: u32) -> Result<(), String> {
+    async fn claim(&mut self, replica: usize, tenant: usize, limit: u32, without: u8) -> Result<(), String> {
         let store = &self.replicas[replica];
-        let request = request(&self.tenants[tenant], limit);
-        let expected = self.model.claim(tenant, limit);
+        let excluded: Vec<_> = excluded(without).map(subject).collect();
+        let request = request(&self.tenants[tenant], limit).with_excluded_subjects(excluded);
+        let expected = self.model.claim(tenant, limit, without);
         let outcome = match &expected {
             // A claim that was dropped may still be on its way back.
             Some(_) => self.trial.claim_by(&**store, &request, "the model says that it is free").await,

@@ -159,7 +159,12 @@ pub(crate) fn tenant(id: &str) -> TenantId {
 
 /// A message of a tenant that differs from its other ones by `number`.
 pub(crate) fn message(tenant: &TenantId, number: usize) -> NewMessage {
-    NewMessage::new(tenant.clone(), "order.placed", format!("order-{number}"), format!("payload {number}"))
+    NewMessage::new(tenant.clone(), "order.placed", subject(number), format!("payload {number}"))
+}
+
+/// The subject of a tenant's message of this number.
+pub(crate) fn subject(number: usize) -> String {
+    format!("order-{number}")
 }
 
 pub(crate) fn some(tenant: &TenantId, count: usize) -> Vec<NewMessage> {

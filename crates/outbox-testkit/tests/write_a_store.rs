@@ -116,13 +116,16 @@ impl Store for ListStore {
         let mut claim = Box::new(ListClaim { store, tenant: tenant_id, session, handed_out: Vec::new() });
         let mut messages = Vec::new();
         let mut bytes = 0;
-        for message in self.table().of(tenant).take(request.limit.get() as usize) {
+        let table = self.table();
+        let others = table.of(tenant).filter(|message| !request.excludes(&message.subject_id));
+        for message in others.take(request.limit.get() as usize) {
             if !messages.is_empty() && bytes >= request.max_bytes {
                 break;
             }
             bytes += message.payload_len();
             messages.push(message.clone());
         }
+        drop(table);
         claim.handed_out = messages.iter().map(|message| message.id).collect();
         Ok(ClaimOutcome::Claimed(Claimed::new(messages, claim)))
     }

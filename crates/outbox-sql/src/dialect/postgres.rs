@@ -27,6 +27,9 @@ pub struct PostgresStatements {
     pub lock: Arc<str>,
     /// A tenant's oldest pending messages, cut where those before have the bytes: tenant, limit, bytes.
     pub claim: Arc<str>,
+    /// The same of other subjects than these: tenant, limit, bytes, an array of subjects. Rows of theirs are
+    /// walked past.
+    pub claim_others: Arc<str>,
     /// A tenant's oldest pending messages: tenant, limit.
     pub pending: Arc<str>,
     /// Each tenant's oldest pending message: tenant, id, microseconds or null, the server's time.
@@ -50,7 +53,8 @@ impl PostgresStatements {
         let words = Words::new(table);
         Ok(Self {
             lock: words.lock(table, Settling::Mark).into(),
-            claim: words.claim().into(),
+            claim: words.claim("").into(),
+            claim_others: words.claim(&words.others("$4")).into(),
             pending: words.pending().into(),
             probe: words.probe("").into(),
             probe_named: words.probe("\nWHERE tenant = ANY($1)").into(),
@@ -115,12 +119,17 @@ impl Words {
 
     /// The index's own condition and order. A tenant equal to `$1` is written as a range, and the order begins
     /// with it: else, after an ANALYZE in a backlog, the primary key looks cheaper, with every published row.
-    fn pending_of_tenant(&self) -> String {
+    fn pending_of_tenant(&self, others: &str) -> String {
         let Self { table, id, tenant, published_at, .. } = self;
         format!(
-            "FROM {table}\n    WHERE {tenant} >= $1 AND {tenant} <= $1 AND {published_at} IS NULL\n    \
+            "FROM {table}\n    WHERE {tenant} >= $1 AND {tenant} <= $1 AND {published_at} IS NULL{others}\n    \
              ORDER BY {tenant}, {id}\n    LIMIT $2"
         )
+    }
+
+    /// Leaves subjects out. A row without a subject is none of theirs: it must not be passed over in silence.
+    fn others(&self, subjects: &str) -> String {
+        format!("\n          AND ({} = ANY({subjects})) IS NOT TRUE", self.subject)
     }
 
     /// A message's columns, in the order in which they are read.
@@ -137,10 +146,10 @@ impl Words {
     }
 
     fn pending(&self) -> String {
-        format!("SELECT {}\n    {}", self.message(), self.pending_of_tenant())
+        format!("SELECT {}\n    {}", self.message(), self.pending_of_tenant(""))
     }
 
-    fn claim(&self) -> String {
+    fn claim(&self, others: &str) -> String {
         let Self { id, tenant, kind, subject, payload, occurred_at, .. } = self;
         // By name: the right to read these is enough, and no other column is carried along.
         let mut columns = format!("{id}, {tenant}, {kind}, {subject}, {payload}, {occurred_at}");
@@ -159,7 +168,7 @@ impl Words {
              WHERE {before} IS NULL OR {before} < $3\nORDER BY {tenant}, {id}",
             message = self.message(),
             before = BYTES_BEFORE,
-            pending = self.pending_of_tenant(),
+            pending = self.pending_of_tenant(others),
         )
     }
 

@@ -24,6 +24,9 @@ pub struct SqliteStatements {
     /// The same, up to the message before which there are so many payload bytes. Parameters: tenant, limit,
     /// bytes.
     pub claim: String,
+    /// The same of other subjects than these, whose rows are walked past. Parameters: tenant, limit, bytes, a
+    /// JSON array of subjects.
+    pub claim_others: String,
     /// Each tenant's oldest pending message: tenant, id, `occurred_at`, and the time of the statement.
     pub probe: String,
     /// The same of some tenants only. Parameter: a JSON array of texts.
@@ -47,7 +50,8 @@ impl SqliteStatements {
         let Names { table, id, published_at, .. } = &names;
         Ok(Self {
             pending: names.pending(),
-            claim: names.claim(),
+            claim: names.claim(""),
+            claim_others: names.claim(&names.others("?4")),
             probe: names.probe(""),
             probe_named: names.probe(" WHERE tenant.name IN (SELECT value FROM json_each(?1))"),
             mark: names.mark(Settling::Mark),
@@ -65,7 +69,12 @@ impl SqliteStatements {
 
 /// Tenants as the JSON array that [`SqliteStatements::probe_named`] takes.
 pub fn json_tenants<'a>(tenants: impl IntoIterator<Item = &'a TenantId>) -> String {
-    tenants.into_iter().map(TenantId::as_str).collect::<Value>().to_string()
+    json_texts(tenants.into_iter().map(TenantId::as_str))
+}
+
+/// Texts as a JSON array: the subjects that [`SqliteStatements::claim_others`] takes.
+pub fn json_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    texts.into_iter().collect::<Value>().to_string()
 }
 
 /// How many rows one `INSERT` of a table writes at most: SQLite before 3.32 binds 999 values at most.
@@ -122,11 +131,11 @@ impl Names {
 
     /// The pending rows of a tenant in id order. A range of one tenant, ordered by it, keeps to the index of
     /// pending rows: with `=`, the planner may walk the primary key through every published row instead.
-    fn of_tenant(&self, tenant: &str) -> String {
+    fn of_tenant(&self, tenant: &str, others: &str) -> String {
         let Self { table, id, tenant: column, published_at, .. } = self;
         format!(
             "FROM {table} AS o WHERE o.{column} >= {tenant} AND o.{column} <= {tenant} \
-             AND o.{published_at} IS NULL ORDER BY o.{column}, o.{id}"
+             AND o.{published_at} IS NULL{others} ORDER BY o.{column}, o.{id}"
         )
     }
 
@@ -140,13 +149,18 @@ impl Names {
         format!("{settle} WHERE o.{id} IN (SELECT value FROM json_each(?1)) AND o.{published_at} IS NULL")
     }
 
-    fn pending(&self) -> String {
-        format!("SELECT {} {} LIMIT ?2", self.row(), self.of_tenant("?1"))
+    /// Leaves subjects out. A row without a subject is none of theirs: it must not be passed over in silence.
+    fn others(&self, subjects: &str) -> String {
+        format!(" AND (o.{} IN (SELECT value FROM json_each({subjects}))) IS NOT TRUE", self.subject)
     }
 
-    fn claim(&self) -> String {
+    fn pending(&self) -> String {
+        format!("SELECT {} {} LIMIT ?2", self.row(), self.of_tenant("?1", ""))
+    }
+
+    fn claim(&self, others: &str) -> String {
         let Self { table, id, payload, .. } = self;
-        let (row, of_tenant) = (self.row(), self.of_tenant("?1"));
+        let (row, of_tenant) = (self.row(), self.of_tenant("?1", others));
         format!(
             "WITH oldest (id, bytes) AS (SELECT o.{id}, coalesce(length(o.{payload}), 0) {of_tenant} LIMIT ?2), \
              batch (id, before) AS (SELECT id, sum(bytes) OVER \
@@ -168,7 +182,7 @@ impl Names {
             )
         };
         let (first, following) = (next("''"), next("tenant.name"));
-        let oldest = self.of_tenant("tenant.name");
+        let oldest = self.of_tenant("tenant.name", "");
         format!(
             "WITH RECURSIVE tenant (name) AS (SELECT {first} \
              UNION ALL SELECT {following} FROM tenant WHERE tenant.name IS NOT NULL) \

@@ -64,14 +64,17 @@ impl PostgresStore {
         }
 
         // A statement of its own: its snapshot is taken after the lock, and sees what the last holder marked.
-        let rows: Vec<PgRow> = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.claim)))
+        let (excluded, statements) = (&*request.excluded_subjects, &self.table.statements);
+        let claim = if excluded.is_empty() { &statements.claim } else { &statements.claim_others };
+        let mut query = sqlx::query(AssertSqlSafe(Arc::clone(claim)))
             .persistent(self.table.named)
             .bind(tenant)
             .bind(i64::from(request.limit.get()))
-            .bind(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))
-            .fetch_all(connection.get().map_err(failed)?)
-            .await
-            .map_err(failed)?;
+            .bind(i64::try_from(request.max_bytes).unwrap_or(i64::MAX));
+        if !excluded.is_empty() {
+            query = query.bind(excluded);
+        }
+        let rows: Vec<PgRow> = query.fetch_all(connection.get().map_err(failed)?).await.map_err(failed)?;
         let raw = rows.iter().map(row::message);
         let messages = decode_batch(raw, &self.table.description, Dialect::Postgres, operation)?;
         let claim = PostgresClaim {

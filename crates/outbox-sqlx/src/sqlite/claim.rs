@@ -8,7 +8,7 @@ use outbox_core::{
     async_trait,
 };
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::sqlite::json_ids;
+use outbox_sql::dialect::sqlite::{json_ids, json_texts};
 use outbox_sql::row::{RawRow, decode_batch};
 use outbox_sql::settlement::{HandedOut, check_marked};
 use outbox_sql::sqlite::Hold;
@@ -57,12 +57,16 @@ pub(super) async fn take(shared: &Arc<Shared>, request: &ClaimRequest) -> Result
 }
 
 async fn read(shared: &Shared, connection: &mut Lent, request: &ClaimRequest) -> sqlx::Result<Vec<RawRow>> {
-    let rows = sqlx::query(AssertSqlSafe(shared.statements.claim.as_str()))
+    let (excluded, statements) = (&*request.excluded_subjects, &shared.statements);
+    let claim = if excluded.is_empty() { &statements.claim } else { &statements.claim_others };
+    let mut query = sqlx::query(AssertSqlSafe(claim.as_str()))
         .bind(request.tenant_id.as_str().to_owned())
         .bind(i64::from(request.limit.get()))
-        .bind(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))
-        .fetch_all(connection.get()?)
-        .await?;
+        .bind(i64::try_from(request.max_bytes).unwrap_or(i64::MAX));
+    if !excluded.is_empty() {
+        query = query.bind(json_texts(excluded.iter().map(String::as_str)));
+    }
+    let rows = query.fetch_all(connection.get()?).await?;
     Ok(rows.iter().map(row::message).collect())
 }
 

@@ -63,6 +63,42 @@ async fn a_claim_reads_the_index_of_what_is_pending_and_nothing_else() {
     database.drop().await;
 }
 
+/// A claim that leaves subjects out walks the same index in the same order, past the rows of those subjects and
+/// of nobody else, and stops at its limit: whatever the planner thinks how many rows they have.
+#[tokio::test]
+async fn a_claim_of_other_subjects_walks_past_the_excluded_rows_and_no_further() {
+    let database = backlog().await;
+    // 20,000 of the tenant's rows are one subject's, its oldest ones; then come two of others.
+    let stuck = "INSERT INTO outbox_message (tenant_id, kind, subject_id)
+                 SELECT 'late', 'k', CASE WHEN n > 20000 THEN 'o' || n % 2 ELSE 'stuck' END
+                 FROM generate_series(1, 30000) AS n";
+    let statements = PostgresStatements::new(&OutboxTable::default()).unwrap();
+    for state in ["SELECT 1", stuck, "VACUUM (ANALYZE) outbox_message"] {
+        database.run(state).await;
+        for mode in ["force_custom_plan", "force_generic_plan"] {
+            for (tenant, excluded, walked) in [
+                ("late", "{stuck}", if state == "SELECT 1" { 0 } else { 20_000 }),
+                ("late", "{nobody,else}", 0),
+                ("big", "{x}", 0),
+                ("nobody", "{s}", 0),
+            ] {
+                let values = format!("('{tenant}', 32, 1000000, '{excluded}')");
+                let types = "(text, bigint, bigint, text[])";
+                let claim = plan(&database, &statements.claim_others, types, &values, mode).await;
+                let removed: Vec<_> = claim
+                    .lines()
+                    .filter_map(|line| line.trim().strip_prefix("Rows Removed by Filter: "))
+                    .collect();
+                assert_eq!(removed.is_empty(), walked == 0, "{claim}");
+                assert!(removed.iter().all(|rows| *rows == walked.to_string()), "{claim}");
+                let found = claim.lines().filter(|line| !line.contains("Rows Removed by Filter: "));
+                assert_cheap(&found.collect::<Vec<_>>().join("\n"));
+            }
+        }
+    }
+    database.drop().await;
+}
+
 /// The probe takes one entry of the index per tenant that has something, however much is pending.
 #[tokio::test]
 async fn the_probe_is_a_loose_scan_of_the_index() {

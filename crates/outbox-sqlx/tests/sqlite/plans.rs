@@ -30,6 +30,7 @@ async fn every_statement_searches_an_index_whatever_the_statistics_say() {
         for (name, statement, searches) in [
             ("pending", &statements.pending, 1),
             ("claim", &statements.claim, 1),
+            ("claim_others", &statements.claim_others, 1),
             ("probe", &statements.probe, 3),
             ("probe_named", &statements.probe_named, 3),
         ] {

@@ -150,7 +150,7 @@ pub async fn source_is_the_same_everywhere(trial: Trial) {
 }
 
 /// Ids that some database or collation might take for the same.
-const ALIKE: &[&str] = &[
+pub(super) const ALIKE: &[&str] = &[
     "T",
     "t",
     "\u{c5}",

@@ -3,6 +3,7 @@
 pub mod cancel;
 pub mod claim;
 pub mod data;
+pub mod exclusion;
 pub mod model;
 pub mod pending;
 pub mod probe;

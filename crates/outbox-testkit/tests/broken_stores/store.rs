@@ -150,6 +150,14 @@ impl BrokenStore {
                     messages.push(message);
                 }
             }
+            Defect::ExclusionCutsABatch | Defect::ExclusionIsForShow => {
+                messages.retain(|message| !request.excludes(&message.subject_id));
+            }
+            Defect::ExclusionFoldsCase => {
+                let excluded = &request.excluded_subjects;
+                let alike = |subject: &str| excluded.iter().any(|e| e.eq_ignore_ascii_case(subject));
+                messages.retain(|message| !alike(&message.subject_id));
+            }
             Defect::LateCommitIsSkipped => {
                 let watermark = self.shared().watermark;
                 messages.retain(|message| Some(message.id) > watermark);
@@ -248,14 +256,25 @@ impl Store for BrokenStore {
         Ok(found)
     }
 
-    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
+    async fn claim(&self, asked: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
         self.again("claim".to_owned());
-        if let Some(outcome) = self.before_claim(request).await {
+        if let Some(outcome) = self.before_claim(asked).await {
             return outcome;
         }
-        let mut request = request.clone();
+        let mut request = asked.clone();
         match self.defect {
-            Defect::ClaimIgnoresMaxBytes => request.max_bytes = usize::MAX,
+            Defect::ExclusionCutsABatch if self.count(&request.tenant_id) == 48 => {
+                request.excluded_subjects = Arc::default();
+            }
+            Defect::ExclusionIsForShow if self.count(&request.tenant_id) == 4 => {
+                request.excluded_subjects = Arc::default();
+            }
+            Defect::ExclusionStopsAtFifty => {
+                request.excluded_subjects = request.excluded_subjects.iter().take(50).cloned().collect();
+            }
+            Defect::ClaimIgnoresMaxBytes if asked.excluded_subjects.is_empty() => {
+                request.max_bytes = usize::MAX;
+            }
             Defect::ClaimOfOneHandsOutTwo if request.limit.get() == 1 => {
                 request.limit = NonZeroU32::new(2).expect("not zero");
             }
@@ -272,7 +291,7 @@ impl Store for BrokenStore {
         self.shared().limit = request.limit.get();
         let Claimed { mut messages, claim, .. } = claimed;
         let handed_out = messages.clone();
-        self.alter(&request, &mut messages);
+        self.alter(asked, &mut messages);
         let claim = BrokenClaim {
             inner: Some(claim),
             defect: self.defect,
