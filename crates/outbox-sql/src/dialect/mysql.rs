@@ -39,6 +39,7 @@ pub struct MySqlStatements {
     pub add: Arc<str>,
     /// A tenant's oldest pending messages, cut where those before have the bytes: tenant, limit, bytes.
     pub claim: Arc<str>,
+    claim_others: (Arc<str>, Arc<str>),
     /// A tenant's oldest pending messages: tenant, limit.
     pub pending: Arc<str>,
     /// The oldest pending message of some tenants: tenant, id, microseconds or null, the server's time. The
@@ -52,10 +53,20 @@ pub struct MySqlStatements {
     pub mark: Arc<str>,
 }
 
+/// Stands for the placeholders of subjects. No name can hold a NUL.
+const SUBJECTS: &str = "\0";
+
 /// The tenant whose row among the claims no tenant has: who adds a row holds it.
 pub const SENTINEL: &str = "";
 
 impl MySqlStatements {
+    /// As `claim`, of other subjects than these, whose rows are walked past: tenant, the subjects as bytes, limit,
+    /// bytes. There is one placeholder for each subject.
+    pub fn claim_others(&self, subjects: usize) -> String {
+        let (before, behind) = &self.claim_others;
+        format!("{before}{}{behind}", vec!["?"; subjects.max(1)].join(", "))
+    }
+
     /// The statements of this table.
     ///
     /// # Errors
@@ -69,7 +80,8 @@ impl MySqlStatements {
             lock: format!("SELECT 1 FROM {claims} WHERE `tenant_id` = ? FOR UPDATE SKIP LOCKED").into(),
             exists: format!("SELECT 1 FROM {claims} WHERE `tenant_id` = ?").into(),
             add: format!("INSERT INTO {claims} (`tenant_id`) VALUES (?)").into(),
-            claim: words.claim().into(),
+            claim: words.claim("").into(),
+            claim_others: words.claim_others(),
             pending: words.pending().into(),
             probe_named: words.probe_named().into(),
             probe_next: words.probe_next().into(),
@@ -143,10 +155,14 @@ impl Words {
     /// it, MariaDB may take the whole tenant and sort it. It orders by the id and nothing else for the same
     /// reason.
     fn oldest(&self, tenant: &str, limit: &str) -> String {
+        self.oldest_of(tenant, limit, "")
+    }
+
+    fn oldest_of(&self, tenant: &str, limit: &str, others: &str) -> String {
         let Self { table, id, tenant: column, published_at, .. } = self;
         format!(
             "SELECT p.{id} AS `id` FROM {table} AS p\n    \
-             WHERE p.{published_at} IS NULL AND p.{column} = {tenant} ORDER BY p.{id} LIMIT {limit}"
+             WHERE p.{published_at} IS NULL AND p.{column} = {tenant}{others} ORDER BY p.{id} LIMIT {limit}"
         )
     }
 
@@ -172,7 +188,15 @@ impl Words {
         )
     }
 
-    fn claim(&self) -> String {
+    /// What stands before the placeholders of the subjects, and behind them.
+    fn claim_others(&self) -> (Arc<str>, Arc<str>) {
+        // A row without a subject is none of theirs: it must not be passed over in silence.
+        let claim = self.claim(&format!(" AND (p.{} IN ({SUBJECTS})) IS NOT TRUE", self.subject));
+        let (before, behind) = claim.split_once(SUBJECTS).unwrap_or((&claim, ""));
+        (before.into(), behind.into())
+    }
+
+    fn claim(&self, others: &str) -> String {
         let Self { by_id, id, payload, .. } = self;
         format!(
             "WITH `oldest` (`id`) AS (\n    {oldest}\n), `batch` (`id`, `bytes_before`) AS (\n    \
@@ -181,7 +205,7 @@ impl Words {
              FROM `oldest` STRAIGHT_JOIN {by_id} ON o.{id} = `oldest`.`id`\n)\n\
              SELECT {message}\nFROM `batch` STRAIGHT_JOIN {by_id} ON o.{id} = `batch`.`id`\n\
              WHERE `batch`.`bytes_before` IS NULL OR `batch`.`bytes_before` < ?\nORDER BY `batch`.`id`",
-            oldest = self.oldest("?", "?"),
+            oldest = self.oldest_of("?", "?", others),
             message = self.message(),
         )
     }

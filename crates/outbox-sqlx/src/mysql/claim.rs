@@ -20,6 +20,19 @@ use super::error::{Context, is_conflict};
 use super::store::MySqlStore;
 use super::{ArmedConnection, row};
 
+/// The subjects, the last one repeated: a few lengths, so that few statements are prepared.
+fn padded(subjects: &[String]) -> Vec<&String> {
+    let last = subjects.last();
+    subjects
+        .iter()
+        .chain(last.into_iter().cycle())
+        .take(match subjects.len() {
+            0 => 0,
+            some => some.next_power_of_two(),
+        })
+        .collect()
+}
+
 /// A tenant held by a transaction. Its drop closes the connection, and the server rolls back.
 #[derive(Debug)]
 pub(super) struct MySqlClaim {
@@ -47,8 +60,17 @@ impl MySqlStore {
         let Some(mut connection) = self.lock(request).await? else { return Ok(ClaimOutcome::Held) };
 
         // A statement of its own: its snapshot is taken after the lock, and sees what the last holder marked.
-        let rows: Vec<MySqlRow> = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.claim)))
-            .bind(request.tenant_id.as_str().as_bytes())
+        let excluded = padded(&request.excluded_subjects);
+        let statement: Arc<str> = if excluded.is_empty() {
+            Arc::clone(&self.table.statements.claim)
+        } else {
+            self.table.statements.claim_others(excluded.len()).into()
+        };
+        let mut query = sqlx::query(AssertSqlSafe(statement)).bind(request.tenant_id.as_str().as_bytes());
+        for subject in excluded {
+            query = query.bind(subject.as_bytes());
+        }
+        let rows: Vec<MySqlRow> = query
             .bind(i64::from(request.limit.get()))
             .bind(i64::try_from(request.max_bytes).unwrap_or(i64::MAX))
             .fetch_all(connection.get().map_err(failed)?)
