@@ -72,6 +72,12 @@ pub fn quote(name: &str, dialect: Dialect) -> String {
     quoted
 }
 
+/// A text as a string literal of PostgreSQL that no setting of the server reads differently. For values in a text of
+/// several statements, which takes no parameters.
+pub fn escaped_literal(text: &str) -> String {
+    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
 /// A text as an SQL string literal, the quotes inside it doubled. For names and comments in DDL; values are
 /// always bound.
 ///
@@ -90,6 +96,7 @@ mod tests {
         assert_eq!(quote(r#"a"b"#, Dialect::Sqlite), r#""a""b""#);
         assert_eq!(quote("a`b\"", Dialect::MySql), "`a``b\"`");
         assert_eq!(literal("it's"), "'it''s'");
+        assert_eq!(escaped_literal(r"it's \' x"), r"E'it''s \\'' x'");
     }
 
     #[test]

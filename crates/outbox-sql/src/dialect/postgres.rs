@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use outbox_core::Settling;
+use outbox_core::{Settling, TenantId};
 
 mod append;
 pub mod error;
@@ -15,7 +15,7 @@ pub use self::transaction::{
     commit_and_confirm,
 };
 use crate::dialect::Dialect;
-use crate::identifier::{literal, quote};
+use crate::identifier::{escaped_literal, literal, quote};
 use crate::lock_key::tenant_lock_name;
 use crate::table::{InvalidTable, OutboxTable, PayloadType, TimeType};
 
@@ -25,6 +25,8 @@ use crate::table::{InvalidTable, OutboxTable, PayloadType, TimeType};
 pub struct PostgresStatements {
     /// Tries to lock a tenant for this transaction, and says whether its rows may be settled: tenant.
     pub lock: Arc<str>,
+    /// The same, around the tenant as a literal.
+    lock_around: [Arc<str>; 2],
     /// A tenant's oldest pending messages, cut where those before have the bytes: tenant, limit, bytes.
     pub claim: Arc<str>,
     /// The same of other subjects than these: tenant, limit, bytes, an array of subjects. Rows of theirs are
@@ -52,7 +54,8 @@ impl PostgresStatements {
         table.check(Dialect::Postgres)?;
         let words = Words::new(table);
         Ok(Self {
-            lock: words.lock(table, Settling::Mark).into(),
+            lock: words.lock(table, Settling::Mark, "$1").into(),
+            lock_around: words.lock_around(table, Settling::Mark),
             claim: words.claim("").into(),
             claim_others: words.claim(&words.others("$4")).into(),
             pending: words.pending().into(),
@@ -66,9 +69,16 @@ impl PostgresStatements {
     /// The same for a store that settles so. The table is the one that these are of.
     pub fn with_settling(mut self, table: &OutboxTable, settling: Settling) -> Self {
         let words = Words::new(table);
-        self.lock = words.lock(table, settling).into();
+        self.lock = words.lock(table, settling, "$1").into();
+        self.lock_around = words.lock_around(table, settling);
         self.mark = words.mark(settling).into();
         self
+    }
+
+    /// [`lock`](Self::lock) without a parameter, to be sent in one text with the statements that begin.
+    pub fn lock_of(&self, tenant: &TenantId) -> String {
+        let [before, after] = &self.lock_around;
+        format!("{before}{}{after}", escaped_literal(tenant.as_str()))
     }
 }
 
@@ -106,7 +116,14 @@ impl Words {
         }
     }
 
-    fn lock(&self, table: &OutboxTable, settling: Settling) -> String {
+    fn lock_around(&self, table: &OutboxTable, settling: Settling) -> [Arc<str>; 2] {
+        // No name has a NUL in it.
+        let lock = self.lock(table, settling, "\0");
+        let (before, after) = lock.split_once('\0').unwrap_or((&lock, ""));
+        [before.into(), after.into()]
+    }
+
+    fn lock(&self, table: &OutboxTable, settling: Settling, tenant: &str) -> String {
         let name = literal(&tenant_lock_name(table));
         let (quoted, column) = (literal(&self.table), literal(&table.columns().published_at));
         let may_settle = if settling == Settling::Delete {
@@ -114,7 +131,9 @@ impl Words {
         } else {
             format!("has_column_privilege({quoted}, {column}, 'UPDATE')")
         };
-        format!("SELECT pg_try_advisory_xact_lock(hashtext({name}), hashtext($1)),\n       {may_settle}")
+        format!(
+            "SELECT pg_try_advisory_xact_lock(hashtext({name}), hashtext({tenant})),\n       {may_settle}"
+        )
     }
 
     /// The index's own condition and order. A tenant equal to `$1` is written as a range, and the order begins

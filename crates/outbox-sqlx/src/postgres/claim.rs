@@ -43,16 +43,10 @@ impl PostgresStore {
         let context = self.context(operation);
         let failed = |error| context.error(error);
         let mut connection = ArmedConnection::acquire(&self.pool).await.map_err(failed)?;
-        self.begin(&mut connection, request.timeout).await.map_err(failed)?;
-        let tenant = request.tenant_id.as_str();
-
+        let lock = self.begin_and_lock(&mut connection, request).await.map_err(failed)?;
         let (locked, may_settle): (bool, Option<bool>) =
-            sqlx::query_as(AssertSqlSafe(Arc::clone(&self.table.statements.lock)))
-                .persistent(self.table.named)
-                .bind(tenant)
-                .fetch_one(connection.get().map_err(failed)?)
-                .await
-                .map_err(failed)?;
+            lock.try_get(0).and_then(|locked| Ok((locked, lock.try_get(1)?))).map_err(failed)?;
+        let tenant = request.tenant_id.as_str();
         if !locked {
             roll_back(connection).await.map_err(failed)?;
             return Ok(ClaimOutcome::Held);
@@ -89,26 +83,34 @@ impl PostgresStore {
         Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim))))
     }
 
-    /// Begins the transaction, with its settings. One round trip, once the server's traits are known.
-    async fn begin(&self, connection: &mut ArmedConnection, timeout: Duration) -> sqlx::Result<()> {
-        if let Some(traits) = self.traits.get() {
-            let begin = format!("{BEGIN_CLAIM}; {}", claim_settings(traits, timeout, self.durability));
-            let answer = sqlx::raw_sql(AssertSqlSafe(begin)).execute(connection.get()?).await;
+    /// Begins the transaction, with its settings, and tries to lock the tenant. One round trip, once the server's
+    /// traits are known: each statement of the text is one by itself, and the lock is the last of them.
+    async fn begin_and_lock(
+        &self,
+        connection: &mut ArmedConnection,
+        request: &ClaimRequest,
+    ) -> sqlx::Result<PgRow> {
+        let lock = self.table.statements.lock_of(&request.tenant_id);
+        let settings = |traits| claim_settings(traits, request.timeout, self.durability);
+        let answer = if let Some(traits) = self.traits.get() {
+            let all = format!("{BEGIN_CLAIM}; {}; {lock}", settings(traits));
+            let answer = sqlx::raw_sql(AssertSqlSafe(all)).fetch_all(connection.get()?).await;
             if answer.is_err() {
                 // Perhaps another server than the one that was asked.
                 self.traits.forget();
             }
-            answer?;
+            answer?
         } else {
             sqlx::raw_sql(BEGIN_CLAIM).execute(connection.get()?).await?;
             let asked = sqlx::query_as(SERVER_TRAITS).persistent(false);
             let (version, linux) = asked.fetch_one(connection.get()?).await?;
             let traits = ServerTraits { version, linux };
-            let settings = AssertSqlSafe(claim_settings(traits, timeout, self.durability));
-            sqlx::raw_sql(settings).execute(connection.get()?).await?;
+            let rest = AssertSqlSafe(format!("{}; {lock}", settings(traits)));
+            let answer = sqlx::raw_sql(rest).fetch_all(connection.get()?).await?;
             self.traits.remember(traits);
-        }
-        Ok(())
+            answer
+        };
+        answer.into_iter().next().ok_or(sqlx::Error::RowNotFound)
     }
 }
 

@@ -33,6 +33,47 @@ async fn the_lock_keys_are_the_golden_ones() {
 
 const GOLDEN: [&str; 3] = ["4263535930 2444279918", "4263535930 1697818880", "3581659251 2444279918"];
 
+/// A tenant is written into the text of the claim, and is the same tenant whatever is in its name and however the
+/// server reads backslashes: it excludes whoever binds it, and nothing of it is run.
+#[tokio::test]
+async fn a_tenant_with_any_name_holds_its_own_key() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    for setting in ["on", "off"] {
+        let set = format!("ALTER DATABASE {} SET standard_conforming_strings = {setting}", database.name);
+        database.run(set).await;
+        let store = database.store(table.description());
+        for tenant in [
+            "'",
+            "\\",
+            "\\'",
+            "'; DROP TABLE outbox_message; --",
+            "\\'; DROP TABLE outbox_message; --",
+            "\\x41",
+            "$1",
+            "{0}",
+            "\u{1f980}\\",
+            "a\nb",
+        ] {
+            let written = database.append(&table, &[message(tenant, "1")]).await;
+            let claimed = claim(&store, tenant).await;
+            assert_eq!(ids(&claimed), written, "{tenant}");
+            let bound = "SELECT pg_try_advisory_xact_lock(hashtext('public.outbox_message'), hashtext($1))";
+            let free: bool = sqlx::query_scalar(bound).bind(tenant).fetch_one(&database.admin).await.unwrap();
+            assert!(!free, "{tenant} is held by another key");
+            let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted";
+            assert_eq!(database.number(held).await, 1, "{tenant}");
+            claimed
+                .claim
+                .settle(Settlement::published(written.into_iter().map(MessageId::new)))
+                .await
+                .unwrap();
+        }
+        store.pool().close().await;
+    }
+    database.drop().await;
+}
+
 /// Two tenants whose hashes are equal take turns: the second is held while the first is, and then served.
 #[tokio::test]
 async fn tenants_with_one_key_take_turns() {
