@@ -1,18 +1,24 @@
-//! Outbox stores on [`diesel`]: PostgreSQL (feature `postgres`).
+//! Outbox stores on [`diesel`]: PostgreSQL (feature `postgres`) and SQLite (feature `sqlite`).
 //!
-//! A table (`PostgresTable`) appends messages on the application's own connection, in its transaction: a
+//! A table (`PostgresTable`, `SqliteTable`) appends messages on the application's own connection, in its transaction: a
 //! synchronous one of Diesel (`execute`) or, with the feature `async`, one of `diesel-async` (`execute_async`).
 //! No feature is on by default, and none brings a client library written in C: that comes with the connection,
-//! and the connection is the application's.
+//! and the connection is the application's. SQLite is such a library itself: `sqlite` links the system's, and
+//! `sqlite-bundled` builds it.
+//!
+//! A store (`SqliteStore`) is what the relay reads from, on connections of its own or, with the features `bb8` and
+//! `deadpool`, on a pool of `diesel-async`. It needs a tokio runtime, of either flavour.
 
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod error;
 #[cfg(feature = "postgres")]
 pub mod postgres;
-#[cfg(feature = "postgres")]
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod statement;
 
 pub use outbox_sql::{Columns, InvalidMessage, InvalidTable, OutboxTable, PayloadType, TimeType};
 
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use crate::error::AppendError;

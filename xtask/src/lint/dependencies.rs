@@ -15,7 +15,7 @@ struct Rule {
 /// Client libraries written in C, and what builds them.
 const C_CLIENTS: [&str; 4] = ["pq-sys", "mysqlclient-sys", "openssl-sys", "cmake"];
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 12] = [
     Rule { package: "outbox-core", features: "", has: &["tokio"], lacks: &["sqlx", "sqlx-core"] },
     Rule { package: "outbox-sql", features: "", has: &["outbox-core"], lacks: &["sqlx", "sqlx-core"] },
     Rule {
@@ -70,6 +70,18 @@ const RULES: [Rule; 10] = [
         features: "postgres,bb8",
         has: &["diesel-async", "tokio-postgres", "bb8"],
         lacks: &["deadpool", "mysql_async", "libsqlite3-sys", "sqlx", "rustls", "native-tls"],
+    },
+    Rule {
+        package: "outbox-diesel",
+        features: "sqlite-bundled",
+        has: &["diesel", "libsqlite3-sys"],
+        lacks: &["diesel-async", "tokio-postgres", "mysql_async", "sqlx", "bb8", "deadpool"],
+    },
+    Rule {
+        package: "outbox-diesel",
+        features: "sqlite,bb8",
+        has: &["diesel-async", "libsqlite3-sys", "bb8"],
+        lacks: &["deadpool", "tokio-postgres", "mysql_async", "sqlx"],
     },
     Rule {
         package: "outbox-otel",

@@ -1,6 +1,8 @@
 //! What SQLite's errors mean to the relay, and what to do.
 
-use outbox_core::{StoreError, StoreOperation};
+use std::borrow::Cow;
+
+use crate::meaning::Meaning;
 
 const ERROR: u32 = 1;
 const BUSY: u32 = 5;
@@ -14,61 +16,44 @@ const CANNOT_OPEN: u32 = 14;
 const PROTOCOL: u32 = 15;
 const SCHEMA: u32 = 17;
 
-/// What an error means, in words that say what to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning {
-    /// Trying again does not help.
-    Stays(&'static str),
-    /// Trying again may help.
-    MayGoAway(&'static str),
+/// No connection of a pool was free in time.
+pub const NO_CONNECTION: Meaning = may_go_away(
+    "no connection of the pool was free in time: give the relay a pool of its own, or a larger one",
+);
+/// The pool is closed.
+pub const POOL_CLOSED: Meaning = stays("the pool is closed");
+/// Whoever runs the driver's statements is gone.
+pub const DRIVER_ENDED: Meaning = may_go_away("the driver's thread has ended");
+
+/// What a result code of SQLite means; only its lower 8 bits, the primary code, count.
+pub fn meaning(code: Option<u32>) -> Meaning {
+    match code.map(primary) {
+        Some(BUSY | LOCKED) => {
+            may_go_away("the database is locked by a writer: keep write transactions short, use WAL")
+        }
+        Some(NO_MEMORY | INTERRUPTED | INPUT_OUTPUT | PROTOCOL | SCHEMA) => {
+            may_go_away("SQLite could not run the statement")
+        }
+        Some(FULL) => may_go_away("the disk is full"),
+        Some(CANNOT_OPEN) => may_go_away("the database's file cannot be opened"),
+        Some(READ_ONLY) => stays(
+            "the database is read-only, and nothing could be marked or appended: open it to write, and let its \
+             file and directory be writable",
+        ),
+        Some(ERROR) => stays(
+            "the statement does not fit the database: create or migrate the outbox table; check() says what it \
+             lacks",
+        ),
+        _ => stays("SQLite refused the statement"),
+    }
 }
 
-impl Meaning {
-    /// No connection of a pool was free in time.
-    pub const NO_CONNECTION: Self = Self::MayGoAway(
-        "no connection of the pool was free in time: give the relay a pool of its own, or a larger one",
-    );
-    /// The pool is closed.
-    pub const POOL_CLOSED: Self = Self::Stays("the pool is closed");
-    /// Whoever runs the driver's statements is gone.
-    pub const DRIVER_ENDED: Self = Self::MayGoAway("the driver's thread has ended");
+const fn stays(what: &'static str) -> Meaning {
+    Meaning::Stays(Cow::Borrowed(what))
+}
 
-    /// What a result code of SQLite means; only its lower 8 bits, the primary code, count.
-    pub fn of(code: Option<u32>) -> Self {
-        match code.map(primary) {
-            Some(BUSY | LOCKED) => {
-                Self::MayGoAway("the database is locked by a writer: keep write transactions short, use WAL")
-            }
-            Some(NO_MEMORY | INTERRUPTED | INPUT_OUTPUT | PROTOCOL | SCHEMA) => {
-                Self::MayGoAway("SQLite could not run the statement")
-            }
-            Some(FULL) => Self::MayGoAway("the disk is full"),
-            Some(CANNOT_OPEN) => Self::MayGoAway("the database's file cannot be opened"),
-            Some(READ_ONLY) => Self::Stays(
-                "the database is read-only, and nothing could be marked or appended: open it to write, and let \
-                 its file and directory be writable",
-            ),
-            Some(ERROR) => Self::Stays(
-                "the statement does not fit the database: create or migrate the outbox table; check() says what \
-                 it lacks",
-            ),
-            _ => Self::Stays("SQLite refused the statement"),
-        }
-    }
-
-    /// The words.
-    pub fn text(self) -> &'static str {
-        let (Self::Stays(text) | Self::MayGoAway(text)) = self;
-        text
-    }
-
-    /// The failure of an operation.
-    pub fn error(self, operation: StoreOperation) -> StoreError {
-        match self {
-            Self::Stays(text) => StoreError::permanent(operation, text),
-            Self::MayGoAway(text) => StoreError::transient(operation, text),
-        }
-    }
+const fn may_go_away(what: &'static str) -> Meaning {
+    Meaning::MayGoAway(Cow::Borrowed(what))
 }
 
 /// Whether a result code says that another connection is writing, and trying again is all there is to do.
@@ -76,8 +61,45 @@ pub fn is_busy(code: u32) -> bool {
     matches!(primary(code), BUSY | LOCKED)
 }
 
+/// Whether a result code says that a connection of the same shared cache is writing, for which SQLite does not
+/// wait whatever its busy timeout.
+pub fn is_locked(code: u32) -> bool {
+    primary(code) == LOCKED
+}
+
 const fn primary(code: u32) -> u32 {
     code & 0xff
+}
+
+/// How SQLite's texts begin, for the codes that it has nothing else to say about, and for statements that do not
+/// fit the database.
+const TEXTS: &[(&str, u32)] = &[
+    ("database is locked", BUSY),
+    ("database table is locked", LOCKED),
+    ("database schema is locked", LOCKED),
+    ("out of memory", NO_MEMORY),
+    ("attempt to write a readonly database", READ_ONLY),
+    ("interrupted", INTERRUPTED),
+    ("disk I/O error", INPUT_OUTPUT),
+    ("database or disk is full", FULL),
+    ("unable to open database", CANNOT_OPEN),
+    ("locking protocol", PROTOCOL),
+    ("database schema has changed", SCHEMA),
+    ("no such table", ERROR),
+    ("no such column", ERROR),
+    ("no such function", ERROR),
+    ("unknown database", ERROR),
+    ("near \"", ERROR),
+    ("SQL logic error", ERROR),
+];
+
+/// The primary result code behind an error's text, for drivers that keep the code to themselves. `None` if the
+/// text does not tell.
+pub fn code_of(text: &str) -> Option<u32> {
+    if text.starts_with("table ") && text.contains(" has no column named ") {
+        return Some(ERROR);
+    }
+    TEXTS.iter().find(|(begin, _)| text.starts_with(begin)).map(|(_, code)| *code)
 }
 
 #[cfg(test)]
@@ -87,9 +109,16 @@ mod tests {
     #[test]
     fn an_extended_code_means_what_its_primary_code_does() {
         let busy_snapshot = 517;
-        assert!(is_busy(busy_snapshot));
-        assert_eq!(Meaning::of(Some(busy_snapshot)), Meaning::of(Some(BUSY)));
-        assert!(matches!(Meaning::of(Some(BUSY)), Meaning::MayGoAway(_)));
-        assert!(matches!(Meaning::of(None), Meaning::Stays(_)));
+        assert!(is_busy(busy_snapshot) && !is_locked(busy_snapshot));
+        assert_eq!(meaning(Some(busy_snapshot)), meaning(Some(BUSY)));
+        assert!(matches!(meaning(Some(BUSY)), Meaning::MayGoAway(_)));
+        assert!(matches!(meaning(None), Meaning::Stays(_)));
+    }
+
+    #[test]
+    fn a_text_tells_the_code() {
+        assert_eq!(code_of("database table is locked: outbox_message"), Some(LOCKED));
+        assert_eq!(code_of("table main.outbox_message has no column named kind"), Some(ERROR));
+        assert_eq!(code_of("UNIQUE constraint failed: outbox_message.id"), None);
     }
 }

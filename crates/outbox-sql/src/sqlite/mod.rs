@@ -11,7 +11,6 @@ pub mod place;
 pub mod writable;
 
 pub use self::hold::Hold;
-pub use self::meaning::Meaning;
 pub use self::opened::OpenedAs;
 pub use self::pauses::Pauses;
 pub use self::place::{MemoryDatabase, NoPlace, Place};

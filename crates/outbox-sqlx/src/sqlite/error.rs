@@ -1,7 +1,8 @@
 //! What SQLite's errors mean to the relay.
 
 use outbox_core::{StoreError, StoreOperation};
-use outbox_sql::sqlite::{Meaning, meaning};
+use outbox_sql::Meaning;
+use outbox_sql::sqlite::meaning;
 
 use crate::AppendError;
 
@@ -16,20 +17,20 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
 
 /// Says what a driver's error means for an operation, and what to do.
 pub(super) fn store_error(operation: StoreOperation, error: sqlx::Error) -> StoreError {
-    meaning_of(&error).error(operation).with_source(error)
+    meaning_of(&error).store_error(operation, error)
 }
 
 /// Says why messages were not appended, and what to do.
 pub(super) fn append_error(error: sqlx::Error) -> AppendError {
-    AppendError::database(meaning_of(&error).text(), error)
+    AppendError::database(meaning_of(&error).into_words(), error)
 }
 
 fn meaning_of(error: &sqlx::Error) -> Meaning {
     match error {
-        sqlx::Error::PoolTimedOut => Meaning::NO_CONNECTION,
-        sqlx::Error::PoolClosed => Meaning::POOL_CLOSED,
-        sqlx::Error::Io(_) => Meaning::MayGoAway("the database cannot be reached"),
-        sqlx::Error::WorkerCrashed => Meaning::DRIVER_ENDED,
-        _ => Meaning::of(code(error)),
+        sqlx::Error::PoolTimedOut => meaning::NO_CONNECTION,
+        sqlx::Error::PoolClosed => meaning::POOL_CLOSED,
+        sqlx::Error::Io(_) => Meaning::may_go_away("the database cannot be reached"),
+        sqlx::Error::WorkerCrashed => meaning::DRIVER_ENDED,
+        _ => meaning::meaning(code(error)),
     }
 }

@@ -1,0 +1,23 @@
+//! SQLite.
+//!
+//! [`SqliteTable`] appends messages on the application's own connection, in its transaction; [`SqliteStore`]
+//! is what the relay reads from, on [`SqliteConnections`].
+
+mod append;
+mod check;
+mod claim;
+mod connection;
+mod error;
+mod mark;
+mod place;
+#[cfg(any(feature = "bb8", feature = "deadpool"))]
+mod pool;
+mod row;
+mod store;
+mod writable;
+
+pub use outbox_sql::check::{Finding, Severity};
+
+pub use self::append::{SqliteAppend, SqliteAppendAll, SqliteTable};
+pub use self::connection::{SqliteConnections, SqliteConnector};
+pub use self::store::SqliteStore;

@@ -1,0 +1,31 @@
+//! The SQLite store: the laws, the faults, and what is pinned.
+//!
+//! Most of it is what outbox-sqlx's store is put through, with another `driver`: the tests' own looks at the
+//! database are sqlx's in both.
+
+#![cfg(all(feature = "sqlite", feature = "bb8", feature = "deadpool"))]
+
+mod append;
+mod driver;
+mod memory;
+mod pool;
+mod turns;
+
+#[path = "../../../outbox-sqlx/tests/sqlite/bad_input.rs"]
+mod bad_input;
+#[path = "../../../outbox-sqlx/tests/sqlite/check.rs"]
+mod check;
+#[path = "../../../outbox-sqlx/tests/sqlite/conformance.rs"]
+mod conformance;
+#[path = "../../../outbox-sqlx/tests/sqlite/lock_file.rs"]
+mod lock_file;
+#[path = "../../../outbox-sqlx/tests/sqlite/plans.rs"]
+mod plans;
+#[path = "../../../outbox-sqlx/tests/sqlite/processes.rs"]
+mod processes;
+#[path = "../../../outbox-sqlx/tests/sqlite/runtime.rs"]
+mod runtime;
+#[path = "../../../outbox-sqlx/tests/sqlite/settle.rs"]
+mod settle;
+#[path = "../../../outbox-sqlx/tests/sqlite/support.rs"]
+mod support;
