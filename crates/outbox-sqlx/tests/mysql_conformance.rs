@@ -6,7 +6,7 @@ mod support;
 
 use std::sync::Mutex;
 
-use outbox_core::{MessageId, NewMessage, TenantId};
+use outbox_core::{MessageId, NewMessage, Settling, TenantId};
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
 use outbox_testkit::{Capability, Harness, Leftovers, Unsupported, Write};
@@ -15,7 +15,7 @@ use sqlx::{AssertSqlSafe, Connection, MySql, MySqlConnection, MySqlPool, Transac
 use support::{Database, STORE, WRITER};
 
 /// A table in a database of its own, used by users that may do no more than they have to.
-struct OnMySql {
+struct OnMySql<const DELETING: bool> {
     database: Database,
     /// Whether the database goes with this table, the first in it.
     first: bool,
@@ -43,9 +43,16 @@ impl Write for OpenTransaction {
     }
 }
 
-impl OnMySql {
+impl<const DELETING: bool> OnMySql<DELETING> {
+    /// What the store's user may do with the table, beside reading it and appending to it.
+    const RIGHT: &'static str = if DELETING { "DELETE" } else { "UPDATE" };
+
     async fn on(database: Database, name: &str, first: bool) -> Self {
         let table = database.make(&OutboxTable::new(name)).await;
+        let on = format!("ON {}.{name}", database.name);
+        let rights =
+            format!("REVOKE UPDATE {on} FROM {STORE}@'%'; GRANT {} {on} TO {STORE}@'%'", Self::RIGHT);
+        database.run(rights).await;
         // A random story has many writes open at once.
         let writers = database.pool(WRITER, 64);
         Self { database, first, table, writers, pools: Mutex::default() }
@@ -56,14 +63,14 @@ impl OnMySql {
     }
 }
 
-impl Harness for OnMySql {
+impl<const DELETING: bool> Harness for OnMySql<DELETING> {
     type Store = MySqlStore;
     type Write = OpenTransaction;
 
     const CANNOT: &'static [Capability] = &[];
 
     fn name() -> &'static str {
-        "mysql"
+        if DELETING { "mysql, deleting" } else { "mysql" }
     }
 
     async fn open() -> Self {
@@ -73,7 +80,8 @@ impl Harness for OnMySql {
     async fn connect(&self) -> MySqlStore {
         let pool = self.database.pool(STORE, 5);
         self.pools.lock().unwrap().push(pool.clone());
-        MySqlStore::new(pool, self.table.description().clone()).unwrap()
+        let store = MySqlStore::new(pool, self.table.description().clone()).unwrap();
+        if DELETING { store.with_settling(Settling::Delete) } else { store }
     }
 
     async fn write(&self, rows: &[NewMessage]) -> OpenTransaction {
@@ -125,7 +133,9 @@ impl Harness for OnMySql {
 
     async fn set_read_only(&self) -> Result<(), Unsupported> {
         let (database, table) = (&self.database.name, self.name());
-        self.database.run(format!("REVOKE INSERT, UPDATE ON {database}.{table} FROM {STORE}@'%'")).await;
+        self.database
+            .run(format!("REVOKE INSERT, {} ON {database}.{table} FROM {STORE}@'%'", Self::RIGHT))
+            .await;
         Ok(())
     }
 
@@ -144,4 +154,10 @@ impl Harness for OnMySql {
     }
 }
 
-outbox_testkit::conformance!(OnMySql);
+mod marking {
+    outbox_testkit::conformance!(super::OnMySql<false>);
+}
+
+mod deleting {
+    outbox_testkit::conformance!(super::OnMySql<true>);
+}

@@ -3,10 +3,13 @@
 mod columns;
 mod server;
 
+use outbox_core::Settling;
+
 use self::columns::{check_claims, check_columns, check_index};
 use self::server::check_server;
 use super::Finding;
 use crate::dialect::Dialect;
+use crate::dialect::mysql::error::relay_rights;
 use crate::schema::mysql::version_comment;
 use crate::table::OutboxTable;
 
@@ -43,6 +46,10 @@ ORDER BY INDEX_NAME, SEQ_IN_INDEX";
 pub struct Facts {
     /// Names and values of settings.
     pub settings: Vec<(String, String)>,
+    /// What the store does with a published row.
+    pub settling: Settling,
+    /// Whether this user may do that; `None` if it could not be asked.
+    pub may_settle: Option<bool>,
     /// The table; `None` if there is none of this name.
     pub table: Option<TableFacts>,
     /// The table of claims; `None` if there is none.
@@ -128,6 +135,12 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
             check_table(&name, live, &mut found);
             check_columns(table, live, &name, &mut found);
             check_index(table, live, &name, &mut found);
+            if facts.may_settle == Some(false) {
+                let rights = relay_rights(facts.settling);
+                found.push(Finding::error(format!(
+                    "this user may not settle messages of {name}: grant {rights} on {name}"
+                )));
+            }
         }
     }
     check_claims(table, facts, &mut found);

@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use outbox_core::TenantId;
+use outbox_core::{Settling, TenantId};
 
 mod append;
 pub mod error;
@@ -49,7 +49,7 @@ pub struct MySqlStatements {
     /// entries were met, microseconds or null, the server's time. Parameters: the tenant after which to look, how
     /// many entries to meet. See [`Walk`].
     pub probe_next: Arc<str>,
-    /// Marks messages: [`json_ids`]. The rows affected are those marked.
+    /// Marks messages, or deletes them: [`json_ids`]. The rows affected are those settled.
     pub mark: Arc<str>,
 }
 
@@ -76,7 +76,7 @@ impl MySqlStatements {
         let words = Words::new(table);
         let Words { claims, .. } = &words;
         Ok(Self {
-            prove_writable: words.prove_writable().into(),
+            prove_writable: words.prove_writable(Settling::Mark).into(),
             lock: format!("SELECT 1 FROM {claims} WHERE `tenant_id` = ? FOR UPDATE SKIP LOCKED").into(),
             exists: format!("SELECT 1 FROM {claims} WHERE `tenant_id` = ?").into(),
             add: format!("INSERT INTO {claims} (`tenant_id`) VALUES (?)").into(),
@@ -85,8 +85,16 @@ impl MySqlStatements {
             pending: words.pending().into(),
             probe_named: words.probe_named().into(),
             probe_next: words.probe_next().into(),
-            mark: words.mark().into(),
+            mark: words.mark(Settling::Mark).into(),
         })
+    }
+
+    /// The same for a store that settles so. The table is the one that these are of.
+    pub fn with_settling(mut self, table: &OutboxTable, settling: Settling) -> Self {
+        let words = Words::new(table);
+        self.prove_writable = words.prove_writable(settling).into();
+        self.mark = words.mark(settling).into();
+        self
     }
 }
 
@@ -146,23 +154,26 @@ impl Words {
         }
     }
 
-    fn prove_writable(&self) -> String {
+    fn prove_writable(&self, settling: Settling) -> String {
         let Self { table, published_at, .. } = self;
+        if settling == Settling::Delete {
+            return format!("DELETE FROM {table} WHERE FALSE");
+        }
         format!("UPDATE {table} SET {published_at} = {published_at} WHERE FALSE")
     }
 
     /// The ids of the oldest pending rows of a tenant. From the index alone: where other columns are read beside
     /// it, MariaDB may take the whole tenant and sort it. It orders by the id and nothing else for the same
     /// reason.
-    fn oldest(&self, tenant: &str, limit: &str) -> String {
-        self.oldest_of(tenant, limit, "")
+    fn oldest(&self, others: &str) -> String {
+        format!("{}{others} ORDER BY p.{} LIMIT ?", self.pending_of("?"), self.id)
     }
 
-    fn oldest_of(&self, tenant: &str, limit: &str, others: &str) -> String {
+    fn pending_of(&self, tenant: &str) -> String {
         let Self { table, id, tenant: column, published_at, .. } = self;
         format!(
             "SELECT p.{id} AS `id` FROM {table} AS p\n    \
-             WHERE p.{published_at} IS NULL AND p.{column} = {tenant}{others} ORDER BY p.{id} LIMIT {limit}"
+             WHERE p.{published_at} IS NULL AND p.{column} = {tenant}"
         )
     }
 
@@ -184,7 +195,7 @@ impl Words {
             "SELECT {message}\nFROM (\n    {oldest}\n) AS `oldest` STRAIGHT_JOIN {by_id} \
              ON o.{id} = `oldest`.`id`\nORDER BY `oldest`.`id`",
             message = self.message(),
-            oldest = self.oldest("?", "?"),
+            oldest = self.oldest(""),
         )
     }
 
@@ -196,30 +207,35 @@ impl Words {
         (before.into(), behind.into())
     }
 
+    /// Derived tables, and no named ones: a name there would hide a table that is called so.
     fn claim(&self, others: &str) -> String {
         let Self { by_id, id, payload, .. } = self;
         format!(
-            "WITH `oldest` (`id`) AS (\n    {oldest}\n), `batch` (`id`, `bytes_before`) AS (\n    \
+            "SELECT {message}\nFROM (\n    \
              SELECT `oldest`.`id`, sum(coalesce(octet_length(o.{payload}), 0)) OVER (\n        \
-             ORDER BY `oldest`.`id` ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING\n    )\n    \
-             FROM `oldest` STRAIGHT_JOIN {by_id} ON o.{id} = `oldest`.`id`\n)\n\
-             SELECT {message}\nFROM `batch` STRAIGHT_JOIN {by_id} ON o.{id} = `batch`.`id`\n\
+             ORDER BY `oldest`.`id` ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING\n    \
+             ) AS `bytes_before`\n    \
+             FROM (\n    {oldest}\n    ) AS `oldest` STRAIGHT_JOIN {by_id} ON o.{id} = `oldest`.`id`\n\
+             ) AS `batch` STRAIGHT_JOIN {by_id} ON o.{id} = `batch`.`id`\n\
              WHERE `batch`.`bytes_before` IS NULL OR `batch`.`bytes_before` < ?\nORDER BY `batch`.`id`",
-            oldest = self.oldest_of("?", "?", others),
+            oldest = self.oldest(others),
             message = self.message(),
         )
     }
 
-    /// A look into the index for each tenant asked for.
+    /// A look into the index for each tenant asked for. The ids come first, in a derived table: where the row is
+    /// looked for by the question itself, MySQL asks it of every row there is. The order begins with the tenant:
+    /// else MySQL walks the primary key, since the tenant is no constant here.
     fn probe_named(&self) -> String {
         let Self { by_id, id, tenant, occurred_at, .. } = self;
         format!(
-            "SELECT STRAIGHT_JOIN o.{tenant}, o.{id}, {micros}, {now}\n\
+            "SELECT o.{tenant}, o.{id}, {micros}, {now}\nFROM (\n    \
+             SELECT (\n    {oldest} ORDER BY p.{tenant}, p.{id} LIMIT 1\n    ) AS `id`\n    \
              FROM json_table(convert(? USING utf8mb4), '$[*]' COLUMNS (`hex` varchar(510) PATH '$')) AS `named`\n\
-             JOIN {by_id} ON o.{id} = (\n    {oldest}\n)",
+             ) AS `first` STRAIGHT_JOIN {by_id} ON o.{id} = `first`.`id`",
             micros = since_epoch(&format!("o.{occurred_at}")),
             now = since_epoch(NOW),
-            oldest = self.oldest("unhex(`named`.`hex`)", "1"),
+            oldest = self.pending_of("unhex(`named`.`hex`)"),
         )
     }
 
@@ -236,14 +252,18 @@ impl Words {
         )
     }
 
-    fn mark(&self) -> String {
+    fn mark(&self, settling: Settling) -> String {
         let Self { by_id, id, published_at, .. } = self;
-        format!(
-            "UPDATE (\n    SELECT `each`.`id` FROM json_table(\n        \
+        let given = format!(
+            "(\n    SELECT `each`.`id` FROM json_table(\n        \
              convert(? USING utf8mb4), '$[*]' COLUMNS (`id` bigint PATH '$')\n    ) AS `each`\n\
-             ) AS `given` STRAIGHT_JOIN {by_id} ON o.{id} = `given`.`id`\n\
-             SET o.{published_at} = {NOW}\nWHERE o.{published_at} IS NULL"
-        )
+             ) AS `given` STRAIGHT_JOIN {by_id} ON o.{id} = `given`.`id`"
+        );
+        let pending = format!("WHERE o.{published_at} IS NULL");
+        if settling == Settling::Delete {
+            return format!("DELETE o FROM {given}\n{pending}");
+        }
+        format!("UPDATE {given}\nSET o.{published_at} = {NOW}\n{pending}")
     }
 }
 

@@ -16,7 +16,7 @@ use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, MySql, MySqlConnection, Row};
 
 use super::ArmedConnection;
-use super::error::Context;
+use super::error::number;
 use super::store::MySqlStore;
 
 /// How long a check may take.
@@ -31,7 +31,7 @@ impl MySqlStore {
     /// # Errors
     /// [`StoreError`], if the database cannot be asked within 30 s.
     pub async fn check(&self) -> Result<Vec<Finding>, StoreError> {
-        let context = Context { operation: CHECK, table: &self.display_name };
+        let context = self.context(CHECK);
         within(TIMEOUT, CHECK, async { self.ask().await.map_err(|error| context.error(error)) }).await
     }
 
@@ -56,9 +56,25 @@ impl MySqlStore {
             table: self.ask_table(session, table.name()).await?,
             claims,
             sentinel,
+            settling: self.settling,
+            may_settle: self.may_settle(session).await?,
         };
         connection.give_back();
         Ok(findings(table, &facts))
+    }
+
+    /// Whether this user may do what a settlement does: a plan of it needs the same rights, and changes nothing.
+    async fn may_settle(&self, session: &mut MySqlConnection) -> sqlx::Result<Option<bool>> {
+        let plan = format!("EXPLAIN {}", self.table.statements.prove_writable);
+        match sqlx::raw_sql(AssertSqlSafe(plan)).execute(session).await {
+            Ok(_) => Ok(Some(true)),
+            Err(error) => match number(&error) {
+                Some(1142 | 1143) => Ok(Some(false)),
+                // Another finding says why.
+                Some(_) => Ok(None),
+                None => Err(error),
+            },
+        }
     }
 
     async fn ask_table(&self, session: &mut MySqlConnection, name: &str) -> sqlx::Result<Option<TableFacts>> {

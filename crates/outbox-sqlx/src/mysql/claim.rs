@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, Settlement, StoreError, StoreOperation, async_trait,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, Settlement, Settling, StoreError, StoreOperation, async_trait,
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
@@ -40,6 +40,7 @@ pub(super) struct MySqlClaim {
     connection: Option<ArmedConnection>,
     statements: Arc<MySqlStatements>,
     table: Arc<str>,
+    settling: Settling,
     timeout: Duration,
     handed_out: HandedOut,
 }
@@ -55,7 +56,7 @@ impl MySqlStore {
     /// Takes a tenant: begin, lock, and only then read.
     pub(super) async fn take(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
         let operation = StoreOperation::Claim;
-        let context = Context { operation, table: &self.display_name };
+        let context = self.context(operation);
         let failed = |error| context.error(error);
         let Some(mut connection) = self.lock(request).await? else { return Ok(ClaimOutcome::Held) };
 
@@ -82,6 +83,7 @@ impl MySqlStore {
             connection: Some(connection),
             statements: Arc::clone(&self.table.statements),
             table: Arc::clone(&self.display_name),
+            settling: self.settling,
             timeout: request.timeout,
             handed_out: HandedOut::of(&messages),
         };
@@ -90,7 +92,7 @@ impl MySqlStore {
 
     /// A transaction that has the tenant's row locked; `None` if another has.
     async fn lock(&self, request: &ClaimRequest) -> Result<Option<ArmedConnection>, StoreError> {
-        let context = Context { operation: StoreOperation::Claim, table: &self.display_name };
+        let context = self.context(StoreOperation::Claim);
         let failed = |error| context.error(error);
         let tenant = request.tenant_id.as_str();
         let begin = begin_claim(&self.table.statements, request.timeout, self.max_silence);
@@ -165,6 +167,10 @@ fn no_sentinel(table: &str) -> StoreError {
 }
 
 impl MySqlClaim {
+    fn context(&self, operation: StoreOperation) -> Context<'_> {
+        Context { operation, table: &self.table, settling: self.settling }
+    }
+
     fn lost(operation: StoreOperation) -> StoreError {
         StoreError::transient(operation, "the session that held the tenant was lost")
     }
@@ -176,7 +182,7 @@ impl Claim for MySqlClaim {
         let operation = StoreOperation::Verify;
         // Out of the claim meanwhile: what does not come to its end closes the connection.
         let mut connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let context = Context { operation, table: &self.table };
+        let context = self.context(operation);
         let connection = within(self.timeout, operation, async {
             let session = connection.get().map_err(|error| context.error(error))?;
             run(session, VERIFY).await.map_err(|error| context.error(error))?;
@@ -191,7 +197,7 @@ impl Claim for MySqlClaim {
         let operation = StoreOperation::Settle;
         let published = self.handed_out.to_mark(settlement)?;
         let mut connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let context = Context { operation, table: &self.table };
+        let context = self.context(operation);
         let failed = |error| context.error(error);
         within(self.timeout, operation, async {
             if published.is_empty() {

@@ -1,9 +1,9 @@
 //! What MySQL's and MariaDB's errors mean to the relay.
 
-use outbox_core::{StoreError, StoreOperation};
+use outbox_core::{Settling, StoreError, StoreOperation};
 use outbox_sql::Meaning;
 use outbox_sql::dialect::mysql::error::{
-    self, APPEND_RIGHTS, NO_CONNECTION, POOL_IS_BUSY, POOL_IS_CLOSED, RELAY_RIGHTS, meaning, unreadable,
+    self, APPEND_RIGHTS, NO_CONNECTION, POOL_IS_BUSY, POOL_IS_CLOSED, meaning, relay_rights, unreadable,
 };
 use sqlx::mysql::MySqlDatabaseError;
 
@@ -15,12 +15,14 @@ pub(super) struct Context<'a> {
     pub(super) operation: StoreOperation,
     /// Schema and table, for a person to read.
     pub(super) table: &'a str,
+    /// What the store does with a published row, which decides the rights that it needs.
+    pub(super) settling: Settling,
 }
 
 impl Context<'_> {
     /// Says what a driver's error means, and what to do.
     pub(super) fn error(self, error: sqlx::Error) -> StoreError {
-        meaning_of(&error, self.table, RELAY_RIGHTS).store_error(self.operation, error)
+        meaning_of(&error, self.table, relay_rights(self.settling)).store_error(self.operation, error)
     }
 }
 
@@ -34,7 +36,7 @@ pub(super) fn is_conflict(error: &sqlx::Error) -> bool {
     number(error).is_some_and(error::is_conflict)
 }
 
-fn number(error: &sqlx::Error) -> Option<u16> {
+pub(super) fn number(error: &sqlx::Error) -> Option<u16> {
     let error = error.as_database_error()?.try_downcast_ref::<MySqlDatabaseError>()?;
     Some(error.number())
 }

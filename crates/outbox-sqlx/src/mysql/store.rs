@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Store, StoreError,
+    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store, StoreError,
     StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_sql::deadline::within;
@@ -40,6 +40,7 @@ pub struct MySqlStore {
     pub(super) table: MySqlTable,
     pub(super) display_name: Arc<str>,
     pub(super) max_silence: Duration,
+    pub(super) settling: Settling,
 }
 
 impl MySqlStore {
@@ -50,7 +51,7 @@ impl MySqlStore {
     pub fn new(pool: MySqlPool, table: OutboxTable) -> Result<Self, InvalidTable> {
         let display_name = table.display_name(Dialect::MySql).into();
         let table = MySqlTable::new(table)?;
-        Ok(Self { pool, table, display_name, max_silence: MAX_SILENCE })
+        Ok(Self { pool, table, display_name, max_silence: MAX_SILENCE, settling: Settling::default() })
     }
 
     /// Sets how long the server hears nothing from a claim before it ends its session and frees the tenant, in
@@ -62,6 +63,19 @@ impl MySqlStore {
     pub fn with_max_silence(mut self, max_silence: Duration) -> Self {
         self.max_silence = max_silence;
         self
+    }
+
+    /// Sets what becomes of a published row. Deleting it needs the right to, which a claim looks for as it does
+    /// for that of marking.
+    pub fn with_settling(mut self, settling: Settling) -> Self {
+        let statements = (*self.table.statements).clone();
+        self.table.statements = statements.with_settling(&self.table.description, settling).into();
+        self.settling = settling;
+        self
+    }
+
+    pub(super) fn context(&self, operation: StoreOperation) -> Context<'_> {
+        Context { operation, table: &self.display_name, settling: self.settling }
     }
 
     /// The table's description.
@@ -114,7 +128,7 @@ impl Store for MySqlStore {
 
     async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
         let operation = StoreOperation::Pending;
-        let context = Context { operation, table: &self.display_name };
+        let context = self.context(operation);
         let read = async {
             let mut connection = ArmedConnection::acquire(&self.pool).await?;
             let rows = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.pending)))
@@ -135,7 +149,7 @@ impl Store for MySqlStore {
 
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
-        let context = Context { operation, table: &self.display_name };
+        let context = self.context(operation);
         within(request.timeout, operation, async {
             let found = match &request.tenants {
                 Tenants::Named(tenants) => self.named(json_tenants(tenants.iter())).await,

@@ -9,15 +9,13 @@ use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, St
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::{AssertSqlSafe, Connection, MySqlConnection, MySqlPool};
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection, MySqlPool, Row};
 
 /// The user of the stores' sessions. It may do what a relay has to, and nothing else.
 pub const STORE: &str = "outbox_test_store";
 
 /// The user of the application's sessions, with the same rights.
 pub const WRITER: &str = "outbox_test_writer";
-
-const PASSWORD: &str = "Outbox-test-1";
 
 fn server() -> MySqlConnectOptions {
     let url = std::env::var("OUTBOX_TEST_MYSQL_URL").unwrap_or_else(|_| {
@@ -49,7 +47,7 @@ impl Database {
         let mut session = MySqlConnection::connect_with(&server).await.unwrap();
         let mut made = format!("CREATE DATABASE {name} CHARACTER SET latin1");
         for user in [STORE, WRITER] {
-            made += &*format!("; CREATE USER IF NOT EXISTS {user}@'%' IDENTIFIED BY '{PASSWORD}'");
+            made += &*format!("; CREATE USER IF NOT EXISTS {user}@'%' IDENTIFIED BY ''");
         }
         sqlx::raw_sql(AssertSqlSafe(made)).execute(&mut session).await.unwrap();
         session.close().await.unwrap();
@@ -60,12 +58,17 @@ impl Database {
 
     /// How an unprivileged user connects.
     pub fn options_of(&self, user: &str) -> MySqlConnectOptions {
-        self.options.clone().username(user).password(PASSWORD)
+        // None of root's password: these users have none, so that no connection needs TLS or RSA for it.
+        let options = MySqlConnectOptions::new().host(self.options.get_host()).port(self.options.get_port());
+        options.username(user).database(&self.name)
     }
 
     /// A pool of at most `size` connections, of an unprivileged user.
     pub fn pool(&self, user: &str, size: u32) -> MySqlPool {
-        MySqlPoolOptions::new().max_connections(size).connect_lazy_with(self.options_of(user))
+        // A server takes some 150 connections, and a random story opens a pool for each of its replicas.
+        let idle = Duration::from_secs(1);
+        let pool = MySqlPoolOptions::new().max_connections(size).idle_timeout(idle);
+        pool.connect_lazy_with(self.options_of(user))
     }
 
     /// Runs statements as `root`.
@@ -123,23 +126,52 @@ impl Database {
 
     /// How many sessions of a user there are on this database.
     pub async fn sessions(&self, user: &str) -> usize {
-        usize::try_from(self.number(self.of_sessions("count(*)", user)).await).unwrap()
+        self.session_ids(user).await.len()
     }
 
-    fn of_sessions(&self, what: &str, user: &str) -> String {
-        format!(
-            "SELECT {what} FROM information_schema.PROCESSLIST WHERE USER = '{user}' AND DB = '{}'",
+    async fn session_ids(&self, user: &str) -> Vec<i64> {
+        let ask = format!(
+            "SELECT cast(ID AS signed) FROM information_schema.PROCESSLIST WHERE USER = '{user}' AND DB = '{}'",
             self.name
-        )
+        );
+        loop {
+            let asked = sqlx::query_scalar(AssertSqlSafe(ask.clone())).persistent(false);
+            match asked.fetch_all(&self.admin).await {
+                Ok(ids) => return ids,
+                // MySQL cannot show a statement that has bytes in it, whoever runs it at this moment.
+                Err(sqlx::Error::Database(error)) if error.message().starts_with("Cannot convert string") => {
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 
     /// How many transactions of a user's sessions are open.
     pub async fn transactions(&self, user: &str) -> usize {
-        let open = format!(
-            "SELECT count(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id IN ({})",
-            self.of_sessions("ID", user)
-        );
-        usize::try_from(self.number(open).await).unwrap()
+        self.transactions_like(user, "ACTIVE").await
+    }
+
+    /// How many transactions of a user's sessions wait for a lock.
+    pub async fn waiting(&self, user: &str) -> usize {
+        self.transactions_like(user, "LOCK WAIT").await
+    }
+
+    /// Asks the storage engine itself: the table `INNODB_TRX` shows an old picture for as long as anybody looks.
+    async fn transactions_like(&self, user: &str, like: &str) -> usize {
+        let status = sqlx::raw_sql("SHOW ENGINE INNODB STATUS").fetch_one(&self.admin).await.unwrap();
+        let status: String = status.get(2);
+        let sessions = self.session_ids(user).await;
+        let of = |transaction: &str| {
+            let id = transaction.split(" thread id ").nth(1)?.split(',').next()?;
+            id.parse::<i64>().ok()
+        };
+        status
+            .split("---TRANSACTION ")
+            .skip(1)
+            .filter(|transaction| transaction.contains(like))
+            .filter_map(of)
+            .filter(|session| sessions.contains(session))
+            .count()
     }
 
     /// How many rows of a table's claims are locked.
@@ -163,29 +195,27 @@ impl Database {
 
     /// Ends every session of a user on this database, and waits until they are gone.
     pub async fn kill_sessions(&self, user: &str) {
-        let sessions = self.of_sessions("ID", user);
-        let ids: Vec<i64> = sqlx::query_scalar(AssertSqlSafe(sessions.clone()))
-            .persistent(false)
-            .fetch_all(&self.admin)
-            .await
-            .unwrap();
-        for id in &ids {
+        let killed = self.session_ids(user).await;
+        for id in &killed {
             // One that has ended meanwhile is no matter.
             let _ = sqlx::raw_sql(AssertSqlSafe(format!("KILL {id}"))).execute(&self.admin).await;
         }
-        let ids = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-        if !ids.is_empty() {
-            self.wait_until(&format!("NOT EXISTS ({sessions} AND ID IN ({ids}))")).await;
-        }
+        let waiting = async {
+            while self.session_ids(user).await.iter().any(|id| killed.contains(id)) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("a killed session does not end");
     }
 
     /// Waits until no session of this user has a transaction.
     pub async fn wait_until_nothing_is_left(&self, user: &str) {
-        self.wait_until(&format!(
-            "NOT EXISTS (SELECT 1 FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id IN ({}))",
-            self.of_sessions("ID", user)
-        ))
-        .await;
+        let waiting = async {
+            while self.transactions(user).await > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("a transaction is left open");
     }
 
     pub async fn drop(self) {
@@ -212,6 +242,19 @@ pub async fn claim(store: &MySqlStore, tenant_id: &str) -> Claimed {
         ClaimOutcome::Claimed(claimed) => claimed,
         other => panic!("{tenant_id}: {other:?}"),
     }
+}
+
+/// A claim on a tenant that may still be on its way back from a closed connection.
+pub async fn freed(store: &MySqlStore, tenant_id: &str) -> Claimed {
+    let waiting = async {
+        loop {
+            match store.claim(&request(tenant_id)).await.unwrap() {
+                ClaimOutcome::Claimed(claimed) => return claimed,
+                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it is never freed")
 }
 
 pub async fn is_held(store: &MySqlStore, tenant_id: &str) -> bool {

@@ -3,8 +3,7 @@
 use crate::meaning::Meaning;
 pub use crate::meaning::{POOL_IS_BUSY, POOL_IS_CLOSED};
 
-/// What the relay needs on a table: `grant SELECT and UPDATE on …`.
-pub const RELAY_RIGHTS: &str = "SELECT and UPDATE";
+pub use crate::dialect::postgres::error::relay_rights;
 /// What an append needs on a table.
 pub const APPEND_RIGHTS: &str = "INSERT";
 
@@ -94,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_stays_says_what_to_do() {
-        let what = |number| meaning(number, "denied", "db.t", RELAY_RIGHTS).into_words();
+        let what = |number| meaning(number, "denied", "db.t", "SELECT and UPDATE").into_words();
         assert!(what(1142).contains("grant SELECT and UPDATE on db.t"));
         assert!(what(1290).contains("connect to the primary"));
         assert!(what(1146).contains("create db.t"));

@@ -10,7 +10,8 @@ macro_rules! restore {
     () => {
         "SET SESSION innodb_lock_wait_timeout = @outbox_innodb_lock_wait_timeout, \
          lock_wait_timeout = @outbox_lock_wait_timeout, \
-         wait_timeout = @outbox_wait_timeout \
+         wait_timeout = @outbox_wait_timeout, \
+         sql_safe_updates = @outbox_sql_safe_updates \
          /*M! , idle_transaction_timeout = @outbox_idle_transaction_timeout, \
          idle_write_transaction_timeout = @outbox_idle_write_transaction_timeout, \
          max_statement_time = @outbox_max_statement_time */ \
@@ -46,7 +47,8 @@ pub fn begin_claim(statements: &MySqlStatements, timeout: Duration, silence: Dur
     let (wait, silence) = (seconds(timeout), seconds(silence));
     format!(
         "{KEEP}; \
-         SET SESSION innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}, wait_timeout = {silence} \
+         SET SESSION innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}, wait_timeout = {silence}, \
+         sql_safe_updates = 0 \
          /*M! , idle_transaction_timeout = 0, idle_write_transaction_timeout = 0, \
          max_statement_time = {wait} */ /*!80000 , max_execution_time = {milliseconds} */; \
          SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; \
@@ -62,7 +64,8 @@ const LONGEST: u64 = 2_147_483;
 
 const KEEP: &str = "SET @outbox_innodb_lock_wait_timeout = @@SESSION.innodb_lock_wait_timeout, \
      @outbox_lock_wait_timeout = @@SESSION.lock_wait_timeout, \
-     @outbox_wait_timeout = @@SESSION.wait_timeout \
+     @outbox_wait_timeout = @@SESSION.wait_timeout, \
+     @outbox_sql_safe_updates = @@SESSION.sql_safe_updates \
      /*M! , @outbox_idle_transaction_timeout = @@SESSION.idle_transaction_timeout, \
      @outbox_idle_write_transaction_timeout = @@SESSION.idle_write_transaction_timeout, \
      @outbox_max_statement_time = @@SESSION.max_statement_time */ \
@@ -80,11 +83,12 @@ mod tests {
         let set = begin.split("; ").nth(1).unwrap_or_default();
         assert!(set.starts_with("SET SESSION "), "{set}");
         let settings = |text: &str| -> Vec<String> {
-            let words =
-                text.split([' ', ',']).filter(|word| word.ends_with("_timeout") || word.ends_with("_time"));
+            let words = text
+                .split([' ', ','])
+                .filter(|word| ["_timeout", "_time", "_updates"].iter().any(|end| word.ends_with(end)));
             words.filter(|word| !word.starts_with('@')).map(str::to_owned).collect()
         };
-        assert_eq!(settings(set).len(), 7);
+        assert_eq!(settings(set).len(), 8);
         for end in [COMMIT, ROLLBACK] {
             assert_eq!(settings(end), settings(set));
             for setting in settings(set) {
@@ -92,7 +96,7 @@ mod tests {
                 assert!(end.contains(&format!("{setting} = @outbox_{setting}")), "{setting}");
             }
         }
-        assert!(set.contains("lock_wait_timeout = 6, wait_timeout = 600 "), "{set}");
+        assert!(set.contains("lock_wait_timeout = 6, wait_timeout = 600, "), "{set}");
         Ok(())
     }
 
@@ -102,7 +106,7 @@ mod tests {
         let begin = begin_claim(&statements, Duration::ZERO, Duration::MAX);
         let order = [
             "lock_wait_timeout = 1, ",
-            "wait_timeout = 2147483 ",
+            "wait_timeout = 2147483, ",
             "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE; ",
             "START TRANSACTION READ WRITE; ",
             "UPDATE `outbox_message` SET `published_at` = `published_at` WHERE FALSE",

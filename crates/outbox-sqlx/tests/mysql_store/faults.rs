@@ -1,0 +1,141 @@
+//! Real faults, on a server of our own: ended sessions, restarts, crashes, a silent network, a read-only server.
+
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use outbox_core::{MessageId, Relay, RelayConfig, Settlement, Store, StoreErrorKind};
+use outbox_sqlx::OutboxTable;
+use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
+use outbox_testkit::Recorder;
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use xtask::servers::{MariaDb, Proxy};
+
+use crate::support::{Database, STORE, claim, freed, is_held, message, refused, request};
+
+async fn stage(server: &MariaDb) -> (Database, MySqlTable) {
+    let options = MySqlConnectOptions::from_str(&server.url("mysql")).unwrap();
+    let database = Database::create_on(options).await;
+    let table = database.make(&OutboxTable::default()).await;
+    (database, table)
+}
+
+/// Until a store that lost its server has it again, its pool may still give out connections that are gone.
+async fn until_it_answers(store: &MySqlStore) {
+    let begun = Instant::now();
+    while let Err(error) = store.claim(&request("nobody")).await {
+        assert_eq!(error.kind(), StoreErrorKind::Transient, "{error:?}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{error}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The server goes down under a claim, in good order or by a crash: the claim is lost and says so, nothing is marked,
+/// the tenant is free, ids go on where they were, and a relay publishes the rest by itself, in order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_goes_down_loses_no_message_and_marks_none() {
+    let mut server = MariaDb::start(&[]).unwrap();
+    let (database, table) = stage(&server).await;
+    let store = database.store(table.description());
+    let mut written = Vec::new();
+    for crash in [false, true] {
+        written.extend(database.append(&table, &[message("acme", "1"), message("acme", "2")]).await);
+        let mut claimed = claim(&store, "acme").await;
+        let published: Vec<MessageId> = claimed.messages.iter().map(|message| message.id).collect();
+        if crash {
+            server.crash().unwrap();
+            server.start_again().unwrap();
+        } else {
+            server.restart().unwrap();
+        }
+        let lost = claimed.claim.verify().await.unwrap_err();
+        assert_eq!(lost.kind(), StoreErrorKind::Transient, "{lost:?}");
+        claimed.claim.settle(Settlement::published(published)).await.unwrap_err();
+        until_it_answers(&store).await;
+        assert_eq!(freed(&store, "acme").await.messages.len(), written.len());
+        database.wait_until("(SELECT count(*) FROM outbox_message WHERE published_at IS NOT NULL) = 0").await;
+    }
+    let recorder = Recorder::new();
+    let config = RelayConfig::builder().discover_tenants().build().unwrap();
+    let relay = Relay::builder(store, recorder.clone(), config).build().unwrap();
+    assert!(relay.drain().await.unwrap().is_complete());
+    let accepted = recorder.accepted(&crate::support::tenant("acme"));
+    assert_eq!(accepted.into_iter().map(MessageId::get).collect::<Vec<_>>(), written);
+    assert!(written.is_sorted_by(|a, b| a < b), "an id was issued again: {written:?}");
+}
+
+/// A server that is read-only, from the start or under a claim, lets nothing be claimed or marked, and says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_only_server_refuses_the_claim_itself() {
+    let server = MariaDb::start(&[]).unwrap();
+    let (database, table) = stage(&server).await;
+    let store = database.store(table.description());
+    let written = database.append(&table, &[message("acme", "1")]).await;
+    let claimed = claim(&store, "acme").await;
+    server.execute("mysql", "SET GLOBAL read_only = 1").unwrap();
+    let published = written.into_iter().map(MessageId::new);
+    let error = claimed.claim.settle(Settlement::published(published)).await.unwrap_err();
+    assert!(error.message().contains("read-only"), "{error:?}");
+    let error = refused(&store, "acme").await;
+    assert_eq!(error.kind(), StoreErrorKind::Permanent);
+    assert!(error.message().contains("connect to the primary"), "{error}");
+    let found = store.check().await.unwrap();
+    assert!(found.iter().any(|finding| finding.message.contains("read-only (read_only)")), "{found:?}");
+    server.execute("mysql", "SET GLOBAL read_only = 0").unwrap();
+    assert_eq!(freed(&store, "acme").await.messages.len(), 1);
+}
+
+/// A server that is frozen and goes on: operations fail in their time, and the claim that lived through it settles.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_server_fails_operations_in_time_and_keeps_its_claims() {
+    let server = MariaDb::start(&[]).unwrap();
+    let (database, table) = stage(&server).await;
+    let store = database.store(table.description());
+    let written = database.append(&table, &[message("acme", "1")]).await;
+    let claimed = claim(&store, "acme").await;
+    server.pause().unwrap();
+    let begun = Instant::now();
+    let error = store.claim(&request("globex").with_timeout(Duration::from_millis(300))).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Transient);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    server.resume().unwrap();
+    claimed.claim.settle(Settlement::published(written.into_iter().map(MessageId::new))).await.unwrap();
+    assert_eq!(freed(&store, "acme").await.messages.len(), 0);
+    let begun = Instant::now();
+    while is_held(&store, "globex").await {
+        assert!(begun.elapsed() < Duration::from_secs(20), "what was given up is held");
+    }
+}
+
+/// The network goes silent under a claim: its operations fail in their time, the pool is whole afterwards, and the
+/// tenant is free within the bound of silence, though the server never hears of the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vanished_holder_keeps_its_tenant_for_the_bound_of_silence_and_no_longer() {
+    let server = MariaDb::start(&[]).unwrap();
+    let (database, table) = stage(&server).await;
+    let proxy = Proxy::start(server.address()).unwrap();
+    let behind = database.options_of(STORE).host("127.0.0.1").port(proxy.port());
+    let pool = MySqlPoolOptions::new().max_connections(2).connect_lazy_with(behind);
+    let silence = Duration::from_secs(2);
+    let store = MySqlStore::new(pool.clone(), table.description().clone()).unwrap().with_max_silence(silence);
+    let other = database.store(table.description());
+    let written = database.append(&table, &[message("acme", "1")]).await;
+    let outcome = store.claim(&request("acme").with_timeout(Duration::from_millis(500))).await.unwrap();
+    let outbox_core::ClaimOutcome::Claimed(mut claimed) = outcome else { panic!("{outcome:?}") };
+    assert!(is_held(&other, "acme").await);
+    proxy.freeze();
+    let begun = Instant::now();
+    let error = claimed.claim.verify().await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Transient);
+    let published = written.into_iter().map(MessageId::new);
+    assert!(claimed.claim.settle(Settlement::published(published)).await.is_err());
+    while is_held(&other, "acme").await {
+        assert!(begun.elapsed() < Duration::from_secs(30), "a vanished holder keeps its tenant");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(freed(&other, "acme").await.messages.len(), 1, "nothing was marked");
+    proxy.thaw();
+    until_it_answers(&store).await;
+    let both = (pool.acquire().await.unwrap(), pool.acquire().await.unwrap());
+    assert_eq!(pool.size(), 2);
+    drop(both);
+}

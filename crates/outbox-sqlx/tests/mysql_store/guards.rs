@@ -1,0 +1,135 @@
+//! The guards of the claim. Each test fails, every time, if the guard that it names is taken away.
+
+use outbox_core::{MessageId, Settlement, Store, StoreErrorKind};
+use outbox_sqlx::OutboxTable;
+use outbox_sqlx::mysql::MySqlStore;
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sqlx::{AssertSqlSafe, MySqlPool};
+
+use crate::support::{Database, STORE, claim, freed, ids, is_held, message, refused, tenant};
+
+/// A pool of one connection whose session begins with this statement, as an application's may.
+fn pool_with(options: MySqlConnectOptions, begin: &'static str) -> MySqlPool {
+    MySqlPoolOptions::new()
+        .max_connections(1)
+        .after_connect(move |session, _| {
+            Box::pin(async move { sqlx::raw_sql(begin).execute(session).await.map(drop) })
+        })
+        .connect_lazy_with(options)
+}
+
+/// Guard: explicit isolation, and the lock before the read. A claim sees what was marked and committed before it,
+/// whatever the session's default is, and its mark blocks no insert of the application.
+#[tokio::test]
+async fn a_claim_is_read_committed_whatever_the_default_is() {
+    for default in ["REPEATABLE READ", "SERIALIZABLE"] {
+        let database = Database::create().await;
+        let table = database.make(&OutboxTable::default()).await;
+        let begin: &'static str =
+            format!("SET SESSION TRANSACTION ISOLATION LEVEL {default}, READ ONLY").leak();
+        let pool = pool_with(database.options_of(STORE), begin);
+        let store = MySqlStore::new(pool, table.description().clone()).unwrap();
+        let written = database.append(&table, &[message("acme", "1"), message("acme", "2")]).await;
+        let claimed = claim(&store, "acme").await;
+        assert_eq!(ids(&claimed), written);
+
+        // A clean row of the same tenant, and one of a tenant whose claims row would be the next one.
+        let isolation = "SELECT trx_isolation_level FROM information_schema.INNODB_TRX
+             WHERE trx_mysql_thread_id <> connection_id() AND trx_mysql_thread_id IN
+                 (SELECT ID FROM information_schema.PROCESSLIST WHERE DB = database()) LIMIT 1";
+        database.wait_until(&format!("({isolation}) IS NOT NULL")).await;
+        assert_eq!(database.text(isolation).await, "READ COMMITTED");
+        let mut application = database.admin.begin().await.unwrap();
+        sqlx::raw_sql("SET SESSION innodb_lock_wait_timeout = 1").execute(&mut *application).await.unwrap();
+        table.append(&mut application, &message("acme", "3")).await.unwrap();
+        table.append(&mut application, &message("acmf", "4")).await.unwrap();
+        claimed.claim.settle(Settlement::published(written.into_iter().map(MessageId::new))).await.unwrap();
+        table.append(&mut application, &message("acme", "5")).await.unwrap();
+        application.commit().await.unwrap();
+        assert_eq!(claim(&store, "acme").await.messages.len(), 2);
+        store.pool().close().await;
+        database.drop().await;
+    }
+}
+
+const SETTINGS: &str = "concat_ws(' ', @@SESSION.innodb_lock_wait_timeout, @@SESSION.lock_wait_timeout,
+    @@SESSION.wait_timeout, @@SESSION.sql_safe_updates /*M! , @@SESSION.idle_transaction_timeout, @@SESSION.idle_write_transaction_timeout,
+    @@SESSION.max_statement_time */ /*!80000 , @@SESSION.max_execution_time */)";
+
+/// Guard: the session's settings are the application's again when its connection is back, after a claim that
+/// settled, released, was held, and after one that added the tenant's row.
+#[tokio::test]
+async fn a_connection_that_comes_back_has_the_application_s_settings() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    let begin = "SET SESSION innodb_lock_wait_timeout = 7, lock_wait_timeout = 8, wait_timeout = 9, sql_safe_updates = 1
+        /*M! , idle_transaction_timeout = 10, idle_write_transaction_timeout = 11, max_statement_time = 12.5 */
+        /*!80000 , max_execution_time = 13 */";
+    let store =
+        MySqlStore::new(pool_with(database.options_of(STORE), begin), table.description().clone()).unwrap();
+    let other = database.store(table.description());
+    let settings = async || -> (String, u64) {
+        let ask = format!("SELECT {SETTINGS}, connection_id()");
+        sqlx::query_as(AssertSqlSafe(ask)).persistent(false).fetch_one(store.pool()).await.unwrap()
+    };
+    let before = settings().await;
+    assert!(before.0.starts_with("7 8 9 "), "{before:?}");
+    claim(&store, "acme").await.claim.settle(Settlement::release()).await.unwrap();
+    assert_eq!(settings().await, before);
+    let written = database.append(&table, &[message("acme", "1")]).await;
+    let claimed = claim(&store, "acme").await;
+    claimed.claim.settle(Settlement::published(written.into_iter().map(MessageId::new))).await.unwrap();
+    assert_eq!(settings().await, before);
+    let held = claim(&other, "acme").await;
+    assert!(is_held(&store, "acme").await);
+    assert_eq!(settings().await, before, "and it is the same session");
+    drop(held);
+    store.pool().close().await;
+    database.drop().await;
+}
+
+/// Guard: while a claim is held, no idle timeout of the application's ends it before its own does; and that one
+/// frees the tenant of a holder from which nothing is heard.
+#[tokio::test]
+async fn a_silent_holder_loses_the_tenant_within_its_bound_and_not_before() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    let begin = "SET SESSION wait_timeout = 1 /*M! , idle_transaction_timeout = 1, idle_write_transaction_timeout = 1 */";
+    let store =
+        MySqlStore::new(pool_with(database.options_of(STORE), begin), table.description().clone()).unwrap();
+    let silence = std::time::Duration::from_secs(4);
+    let silent = store.clone().with_max_silence(silence);
+    let other = database.store(table.description());
+    let written = database.append(&table, &[message("acme", "1")]).await;
+    let mut claimed = claim(&silent, "acme").await;
+    let begun = std::time::Instant::now();
+    // What the test waits for is that the application's timeout passes, which nothing else tells.
+    tokio::time::sleep(std::time::Duration::from_millis(2_200)).await;
+    claimed.claim.verify().await.unwrap();
+    assert!(is_held(&other, "acme").await, "a verified claim lives, past the application's timeout");
+    while is_held(&other, "acme").await {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "a silent holder keeps its tenant");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!(begun.elapsed() >= silence, "it was ended before its bound");
+    let error = claimed.claim.settle(Settlement::published(written.into_iter().map(MessageId::new))).await;
+    assert_eq!(error.unwrap_err().kind(), StoreErrorKind::Transient);
+    assert_eq!(freed(&other, "acme").await.messages.len(), 1, "nothing was marked");
+    database.drop().await;
+}
+
+/// Guard: a claim on a server that cannot mark fails itself.
+#[tokio::test]
+async fn a_read_only_session_or_user_cannot_claim() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    database.append(&table, &[message("acme", "1")]).await;
+    let store = database.store(table.description());
+    database.run(format!("REVOKE UPDATE ON {}.outbox_message FROM {STORE}@'%'", database.name)).await;
+    let error = refused(&store, "acme").await;
+    assert_eq!(error.kind(), StoreErrorKind::Permanent);
+    assert!(error.message().contains("grant SELECT and UPDATE on outbox_message"), "{error}");
+    // Reading needs no such right.
+    assert_eq!(store.pending(&tenant("acme"), 10.try_into().unwrap()).await.unwrap().len(), 1);
+    database.drop().await;
+}
