@@ -102,16 +102,16 @@ async fn a_silent_holder_loses_the_tenant_within_its_bound_and_not_before() {
     let other = database.store(table.description());
     let written = database.append(&table, &[message("acme", "1")]).await;
     let mut claimed = claim(&silent, "acme").await;
-    let begun = std::time::Instant::now();
+    let since = std::time::Instant::now();
     // What the test waits for is that the application's timeout passes, which nothing else tells.
     tokio::time::sleep(std::time::Duration::from_millis(2_200)).await;
     claimed.claim.verify().await.unwrap();
     assert!(is_held(&other, "acme").await, "a verified claim lives, past the application's timeout");
     while is_held(&other, "acme").await {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(30), "a silent holder keeps its tenant");
+        assert!(since.elapsed() < std::time::Duration::from_secs(30), "a silent holder keeps its tenant");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
-    assert!(begun.elapsed() >= silence, "it was ended before its bound");
+    assert!(since.elapsed() >= silence, "it was ended before its bound");
     let error = claimed.claim.settle(Settlement::published(written.into_iter().map(MessageId::new))).await;
     assert_eq!(error.unwrap_err().kind(), StoreErrorKind::Transient);
     assert_eq!(freed(&other, "acme").await.messages.len(), 1, "nothing was marked");
