@@ -17,7 +17,7 @@ pub(super) enum Failure {
     #[cfg(any(feature = "bb8", feature = "deadpool"))]
     #[error("{0}")]
     NoConnection(String),
-    #[cfg(any(feature = "bb8", feature = "deadpool"))]
+    #[cfg(feature = "deadpool")]
     #[error("the pool is closed")]
     PoolClosed,
     #[error("the statement was not run to its end")]
@@ -47,7 +47,7 @@ impl Failure {
         match self {
             #[cfg(any(feature = "bb8", feature = "deadpool"))]
             Self::NoConnection(_) => meaning::NO_CONNECTION,
-            #[cfg(any(feature = "bb8", feature = "deadpool"))]
+            #[cfg(feature = "deadpool")]
             Self::PoolClosed => meaning::POOL_CLOSED,
             Self::Ended => meaning::DRIVER_ENDED,
             Self::Query(error) => meaning_of(error),
