@@ -188,6 +188,9 @@ impl Shared {
             }
             tenants.entry(tenant).or_default().state = state;
         }
+        for (tenant, subjects) in self.board.iter().flat_map(|board| board.held_subjects()) {
+            tenants.entry(tenant).or_default().held_subjects = subjects;
+        }
         for tenant in tenants.values_mut() {
             tenant.probed = known;
         }

@@ -12,6 +12,7 @@ mod error;
 mod health;
 mod message;
 mod observer;
+mod ordering;
 mod publisher;
 mod relay;
 mod settling;
@@ -35,10 +36,13 @@ pub use crate::message::{Headers, InvalidTenantId, MessageId, NewMessage, Outbox
 pub use crate::observer::{
     Details, Labels, Notice, Observation, Observer, Operation, OperationKind, Outcome, RefusalCause,
 };
-pub use crate::publisher::{Accepted, Delivery, PublishError, Publisher, RefusalClass};
+pub use crate::ordering::Ordering;
+pub use crate::publisher::{
+    Accepted, BatchOutcome, BatchPublisher, Delivery, OrderedPublisher, PublishError, Publisher, RefusalClass,
+};
 pub use crate::relay::{
-    DrainOutcome, DrainReport, Relay, RelayBuilder, RelayError, RelayHandle, RelayState, RelayWaker,
-    TenantState,
+    DrainOutcome, DrainReport, HeldSubject, Relay, RelayBuilder, RelayError, RelayHandle, RelayState,
+    RelayWaker, TenantState,
 };
 pub use crate::settling::Settling;
 pub use crate::store::{

@@ -30,7 +30,8 @@ pub trait Observation: Send {
     fn propagate(&mut self, headers: &mut Headers);
 
     /// Polls the operation's future once: calls `poll` exactly once, inside whatever the observation enters
-    /// (a span). Called for a publish only. If it never calls `poll`, the relay does.
+    /// (a span). Called for a publish of one message only, and not where one future publishes a slice of them. If
+    /// it never calls `poll`, the relay does.
     fn enter(&mut self, poll: &mut dyn FnMut());
 
     /// The operation ended. Called exactly once, also when its future was dropped.
@@ -174,7 +175,8 @@ pub enum Outcome<'a> {
     },
     /// A probe, claim, verify or settle: the store failed. After a failed verification the claim counts as lost.
     Failed(&'a StoreError),
-    /// The operation's future was dropped before it ended: nobody knows.
+    /// The operation's future was dropped before it ended, or the message was in a slice behind one that was
+    /// refused: nobody knows.
     Abandoned,
 }
 
@@ -219,6 +221,31 @@ pub enum Notice<'a> {
     Recovered {
         /// Whose messages flow again.
         tenant: &'a TenantId,
+    },
+    /// A subject is held back after a refusal; the tenant's others go on. With
+    /// [`Ordering::Subject`](crate::Ordering) only.
+    #[non_exhaustive]
+    SubjectBackedOff {
+        /// Whose.
+        tenant: &'a TenantId,
+        /// Which subject's messages wait.
+        subject: &'a str,
+        /// The message that was refused.
+        message: MessageId,
+        /// How many failures of the subject in a row this is.
+        failures: u32,
+        /// How long it waits.
+        wait: Duration,
+        /// Why.
+        reason: &'a str,
+    },
+    /// A subject that was held back is well again.
+    #[non_exhaustive]
+    SubjectRecovered {
+        /// Whose.
+        tenant: &'a TenantId,
+        /// Which subject's messages flow again.
+        subject: &'a str,
     },
     /// Probes began to fail.
     #[non_exhaustive]

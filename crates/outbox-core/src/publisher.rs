@@ -1,11 +1,17 @@
 //! What publishing means: the application's part.
 
+mod batch;
+mod ordered;
+
 use std::error::Error;
 use std::fmt;
 
 use async_trait::async_trait;
 
 use crate::{Headers, OutboxMessage};
+
+pub use batch::{BatchOutcome, BatchPublisher};
+pub use ordered::OrderedPublisher;
 
 /// Hands a message to the world: a broker, a queue, an HTTP endpoint.
 ///
@@ -15,7 +21,8 @@ use crate::{Headers, OutboxMessage};
 ///   same source and id; subscribers deduplicate on the two.
 /// - Do not take connections from the pool that the relay claims with: it would starve itself.
 ///
-/// The relay calls it for one message of a tenant at a time, in id order, and for several tenants at once.
+/// The relay calls it for one message of a tenant at a time, in id order, and for several tenants at once; for
+/// several messages of a tenant, if it is told so by [`Ordering`](crate::Ordering).
 ///
 /// # Cancellation
 /// The relay drops the future when the publish deadline passes, or when a stop's deadline does. The message
@@ -49,8 +56,8 @@ pub struct Delivery<'a> {
     pub source: &'a str,
     /// The headers to send: the message's own, with what observers added to them (a trace's context).
     pub headers: &'a Headers,
-    /// Which attempt at this tenant's next message it is, by this relay, since its last success: 1 is the
-    /// first. Another replica's attempts, and those before a restart, are not known and not counted.
+    /// Which attempt at this tenant's (or, with [`Ordering::Subject`](crate::Ordering), this subject's) next message
+    /// it is, by this relay, since its last success: 1 is the first. Another replica's attempts, and those before a restart, are not known and not counted.
     pub attempt: u32,
 }
 

@@ -1,7 +1,7 @@
 //! The relay: reads committed messages from a store, publishes them in order, marks what was accepted.
 //!
 //! The way of a turn by file: `run` (the loop) → `schedule` (whose turn) → `sweep` (claim, publish, settle) →
-//! `publish` (one message); `store_call` and `observe` are what they call the outside through.
+//! `publishing` (the batch, by its ordering) → `publish` (one message); `store_call` and `observe` are what they call the outside through.
 
 mod board;
 mod builder;
@@ -9,6 +9,7 @@ mod drain;
 mod handle;
 mod observe;
 mod publish;
+mod publishing;
 mod run;
 mod schedule;
 mod stop;
@@ -20,9 +21,9 @@ use std::future::Future;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::{Clock, HealthCheck, Publisher, RelayConfig, Store};
+use crate::{BatchPublisher, Clock, HealthCheck, OrderedPublisher, Publisher, RelayConfig, Store};
 
-pub use board::{RelayState, TenantState};
+pub use board::{HeldSubject, RelayState, TenantState};
 pub use builder::RelayBuilder;
 pub use drain::{DrainOutcome, DrainReport};
 pub use handle::RelayHandle;
@@ -42,7 +43,7 @@ pub struct Relay {
 
 struct Shared {
     store: Arc<dyn Store>,
-    publisher: Arc<dyn Publisher>,
+    outlet: Outlet,
     config: RelayConfig,
     concurrency: NonZeroUsize,
     observers: observe::Observers,
@@ -51,6 +52,14 @@ struct Shared {
     wake: tokio::sync::watch::Sender<()>,
     board: Arc<Board>,
     health: HealthCheck,
+}
+
+/// What messages are handed to.
+enum Outlet {
+    Single(Arc<dyn Publisher>),
+    /// One that declares that messages keep their order on the way.
+    Ordered(Arc<dyn Publisher>),
+    Batch(Arc<dyn BatchPublisher>),
 }
 
 /// Why a relay ended without being told to, or could not start.
@@ -88,7 +97,26 @@ impl Relay {
         publisher: Arc<dyn Publisher>,
         config: RelayConfig,
     ) -> RelayBuilder {
-        RelayBuilder::new(store, publisher, config)
+        RelayBuilder::new(store, Outlet::Single(publisher), config)
+    }
+
+    /// As [`builder`](Self::builder), for a publisher whose messages keep their order on the way: with it,
+    /// [`Ordering::Pipelined`](crate::Ordering::Pipelined) is allowed.
+    pub fn builder_ordered(
+        store: impl Store,
+        publisher: impl OrderedPublisher,
+        config: RelayConfig,
+    ) -> RelayBuilder {
+        RelayBuilder::new(Arc::new(store), Outlet::Ordered(Arc::new(publisher)), config)
+    }
+
+    /// As [`builder`](Self::builder), for a publisher that takes several messages at once.
+    pub fn builder_batch(
+        store: impl Store,
+        publisher: impl BatchPublisher,
+        config: RelayConfig,
+    ) -> RelayBuilder {
+        RelayBuilder::new(Arc::new(store), Outlet::Batch(Arc::new(publisher)), config)
     }
 
     /// Starts it in a task of its own.

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 #[derive(Clone)]
 pub struct Recorder {
     inner: Option<Arc<dyn Publisher>>,
+    order: Order,
     record: Arc<Mutex<Record>>,
     accepted: Arc<watch::Sender<usize>>,
 }
@@ -21,11 +22,23 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct Record {
     deliveries: Vec<Delivered>,
-    running: BTreeMap<TenantId, MessageId>,
+    running: BTreeMap<Line, MessageId>,
+    most_in_flight: usize,
     violations: Vec<Violation>,
-    /// The highest id accepted so far, of each tenant.
-    highest: BTreeMap<TenantId, MessageId>,
+    /// The highest id accepted so far in each line.
+    highest: BTreeMap<Line, MessageId>,
 }
+
+/// Within what order is judged.
+#[derive(Clone, Copy)]
+enum Order {
+    Tenant,
+    Subject,
+    None,
+}
+
+/// Messages that must stay in order: a tenant's, or those of one of its subjects; or a single one.
+type Line = (TenantId, Option<String>);
 
 /// One publish.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +48,8 @@ pub struct Delivered {
     pub tenant_id: TenantId,
     /// Which one.
     pub id: MessageId,
+    /// What it is about.
+    pub subject_id: String,
     /// Which attempt, as the relay said.
     pub attempt: u32,
     /// Whether it was accepted; `None` if its future has not ended, or was dropped.
@@ -45,7 +60,7 @@ pub struct Delivered {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A publish started while another one of its tenant was running.
+    /// A publish started while another one of its tenant (or of its subject) was running.
     Overlap {
         /// Whose.
         tenant_id: TenantId,
@@ -68,12 +83,34 @@ pub enum Violation {
 impl Recorder {
     /// A recorder that accepts every message.
     pub fn new() -> Self {
-        Self { inner: None, record: Arc::default(), accepted: Arc::new(watch::Sender::new(0)) }
+        Self {
+            inner: None,
+            order: Order::Tenant,
+            record: Arc::default(),
+            accepted: Arc::new(watch::Sender::new(0)),
+        }
     }
 
     /// A recorder of what this publisher answers.
     pub fn around(publisher: impl Publisher) -> Self {
         Self { inner: Some(Arc::new(publisher)), ..Self::new() }
+    }
+
+    /// Judges the order within each subject of a tenant, instead of within the whole tenant.
+    pub fn by_subject(mut self) -> Self {
+        self.order = Order::Subject;
+        self
+    }
+
+    /// Judges no order between messages, but only that none runs twice at once.
+    pub fn unordered(mut self) -> Self {
+        self.order = Order::None;
+        self
+    }
+
+    /// In how many lines (tenants, subjects or messages, as the order is judged) publishes ran at the same time, at most.
+    pub fn most_in_flight(&self) -> usize {
+        self.lock().most_in_flight
     }
 
     /// Everything so far, in the order of the starts.
@@ -163,27 +200,37 @@ impl Publisher for Recorder {
 /// A publish under way. Dropped without an end, it is over all the same, with no answer.
 struct Running<'a> {
     recorder: &'a Recorder,
+    line: Line,
     place: usize,
 }
 
 impl<'a> Running<'a> {
     fn start(recorder: &'a Recorder, delivery: &Delivery<'_>) -> Self {
         let (tenant_id, id) = (delivery.message.tenant_id.clone(), delivery.message.id);
+        let subject_id = delivery.message.subject_id.clone();
+        let within = match recorder.order {
+            Order::Tenant => None,
+            Order::Subject => Some(subject_id.clone()),
+            Order::None => Some(id.to_string()),
+        };
+        let line = (tenant_id.clone(), within);
         let mut record = recorder.lock();
-        if let Some(running) = record.running.insert(tenant_id.clone(), id) {
+        if let Some(running) = record.running.insert(line.clone(), id) {
             record.violations.push(Violation::Overlap { tenant_id: tenant_id.clone(), running, started: id });
         }
-        record.deliveries.push(Delivered { tenant_id, id, attempt: delivery.attempt, accepted: None });
-        Self { recorder, place: record.deliveries.len() - 1 }
+        record.most_in_flight = record.most_in_flight.max(record.running.len());
+        let attempt = delivery.attempt;
+        record.deliveries.push(Delivered { tenant_id, id, subject_id, attempt, accepted: None });
+        Self { recorder, line, place: record.deliveries.len() - 1 }
     }
 
     fn end(self, accepted: bool) {
         let mut record = self.recorder.lock();
         let delivery = &mut record.deliveries[self.place];
         delivery.accepted = Some(accepted);
-        let (tenant_id, id) = (delivery.tenant_id.clone(), delivery.id);
+        let id = delivery.id;
         if accepted {
-            record.accept(tenant_id, id);
+            record.accept(self.line.clone(), id);
             drop(record);
             self.recorder.accepted.send_modify(|accepted| *accepted += 1);
         }
@@ -191,13 +238,14 @@ impl<'a> Running<'a> {
 }
 
 impl Record {
-    fn accept(&mut self, tenant_id: TenantId, id: MessageId) {
-        let higher = self.highest.get(&tenant_id).copied().filter(|higher| *higher > id);
+    fn accept(&mut self, line: Line, id: MessageId) {
+        let higher = self.highest.get(&line).copied().filter(|higher| *higher > id);
         match higher {
             None => {
-                self.highest.insert(tenant_id, id);
+                self.highest.insert(line, id);
             }
             Some(higher) => {
+                let (tenant_id, _) = line;
                 let same = |delivery: &&Delivered| delivery.tenant_id == tenant_id && delivery.id == id;
                 let times = self.deliveries.iter().filter(same).filter(|d| d.accepted == Some(true)).count();
                 if times == 1 {
@@ -211,9 +259,9 @@ impl Record {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         let mut record = self.recorder.lock();
-        let Delivered { tenant_id, id, .. } = record.deliveries[self.place].clone();
-        if record.running.get(&tenant_id) == Some(&id) {
-            record.running.remove(&tenant_id);
+        let id = record.deliveries[self.place].id;
+        if record.running.get(&self.line) == Some(&id) {
+            record.running.remove(&self.line);
         }
     }
 }

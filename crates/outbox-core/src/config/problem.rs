@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::TENANTS_VARIABLE;
-use crate::{InvalidTenantId, TenantId};
+use crate::{InvalidTenantId, Ordering, TenantId};
 
 /// Every bad field at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +96,18 @@ pub enum ConfigProblem {
         initial: NonZeroU32,
         /// What `max_batch` was set to.
         max: NonZeroU32,
+    },
+    /// The publisher does not declare that its messages keep their order on the way.
+    #[error(
+        "Ordering::Pipelined needs a publisher that is an OrderedPublisher: declare it, and build the relay with \
+         Relay::builder_ordered; or take Ordering::Tenant or Ordering::Subject"
+    )]
+    PublisherNotOrdered,
+    /// A batch publisher is handed a tenant's messages in slices, one after the other.
+    #[error("a BatchPublisher publishes slices in the tenant's order: take Ordering::Tenant, not {ordering}")]
+    BatchOrdering {
+        /// What `ordering` was set to.
+        ordering: Ordering,
     },
     /// The store cannot hold so many claims beside a probe.
     #[error(

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{MessageId, TenantState};
+use crate::{HeldSubject, MessageId, TenantState};
 
 /// A tenant, as health sees it. `Display` is one line: `caught up`, or all that is to say about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct TenantHealth {
     pub behind: bool,
     /// What the relay is doing with it.
     pub state: TenantState,
+    /// Its subjects that wait after refusals, while its others go on.
+    pub held_subjects: Vec<HeldSubject>,
 }
 
 /// A tenant in a word.
@@ -29,6 +31,8 @@ pub enum TenantCondition {
     Behind,
     /// It waits after failures; [`TenantHealth::state`] has the last one.
     BackingOff,
+    /// Some of its subjects wait after refusals; its others go on. [`TenantHealth::held_subjects`] has them.
+    HoldingBack,
     /// Another relay holds it.
     HeldElsewhere,
     /// It is being swept.
@@ -47,6 +51,7 @@ impl TenantHealth {
         match &self.state {
             _ if self.behind => TenantCondition::Behind,
             TenantState::BackingOff { .. } => TenantCondition::BackingOff,
+            _ if !self.held_subjects.is_empty() => TenantCondition::HoldingBack,
             TenantState::HeldElsewhere => TenantCondition::HeldElsewhere,
             TenantState::Sweeping => TenantCondition::Busy,
             TenantState::Idle if self.oldest.is_some() => TenantCondition::Waiting,
@@ -57,11 +62,12 @@ impl TenantHealth {
 }
 
 impl TenantCondition {
-    /// In words: `behind`, `backing off`, `held elsewhere`, `busy`, `waiting`, `caught up` or `unknown`.
+    /// In words: `behind`, `backing off`, `holding back`, `held elsewhere`, `busy`, `waiting`, `caught up` or `unknown`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Behind => "behind",
             Self::BackingOff => "backing off",
+            Self::HoldingBack => "holding back",
             Self::HeldElsewhere => "held elsewhere",
             Self::Busy => "busy",
             Self::Waiting => "waiting",
@@ -88,6 +94,13 @@ impl fmt::Display for TenantHealth {
             }
             write!(f, ": {reason}")?;
         }
+        if condition == TenantCondition::HoldingBack
+            && let Some(first) = self.held_subjects.first()
+        {
+            let HeldSubject { subject_id, failures, message, reason, .. } = first;
+            write!(f, " {} subjects", self.held_subjects.len())?;
+            write!(f, "; {subject_id} after {failures} failures in a row, message {message}: {reason}")?;
+        }
         match self.lag {
             Some(lag) if self.behind => write!(f, "; {} ms behind", lag.as_millis()),
             _ => Ok(()),
@@ -101,7 +114,7 @@ mod tests {
 
     fn health(state: TenantState, behind: bool) -> TenantHealth {
         let (oldest, lag) = (Some(MessageId::new(7)), Some(Duration::from_secs(61)));
-        TenantHealth { probed: true, oldest, lag, behind, state }
+        TenantHealth { probed: true, oldest, lag, behind, state, held_subjects: Vec::new() }
     }
 
     fn backing_off() -> TenantState {

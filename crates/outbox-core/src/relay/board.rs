@@ -58,6 +58,22 @@ pub enum TenantState {
     },
 }
 
+/// A subject that waits after refusals, while the tenant's others go on: [`Ordering::Subject`](crate::Ordering).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldSubject {
+    /// Which.
+    pub subject_id: String,
+    /// How many refusals in a row.
+    pub failures: u32,
+    /// How long it waits after the last one.
+    pub wait: Duration,
+    /// The message that was refused.
+    pub message: MessageId,
+    /// The publisher's words.
+    pub reason: String,
+}
+
 /// Shared by a relay's run and its health.
 #[derive(Debug, Default)]
 pub(crate) struct Board(Mutex<Entries>);
@@ -68,6 +84,7 @@ struct Entries {
     /// How many runs of this relay work now.
     runs: usize,
     tenants: HashMap<TenantId, TenantState>,
+    held: HashMap<TenantId, Vec<HeldSubject>>,
 }
 
 impl Board {
@@ -81,6 +98,19 @@ impl Board {
 
     pub(crate) fn tenants(&self) -> HashMap<TenantId, TenantState> {
         self.entries().tenants.clone()
+    }
+
+    pub(crate) fn held_subjects(&self) -> HashMap<TenantId, Vec<HeldSubject>> {
+        self.entries().held.clone()
+    }
+
+    pub(crate) fn set_held_subjects(&self, tenant: &TenantId, subjects: Vec<HeldSubject>) {
+        let mut entries = self.entries();
+        if subjects.is_empty() {
+            entries.held.remove(tenant);
+        } else {
+            entries.held.insert(tenant.clone(), subjects);
+        }
     }
 
     pub(crate) fn set_tenant(&self, tenant: &TenantId, state: TenantState) {
@@ -125,6 +155,7 @@ impl Drop for Run {
         }
         if entries.runs == 0 {
             entries.tenants.clear();
+            entries.held.clear();
         }
     }
 }

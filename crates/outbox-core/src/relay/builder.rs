@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::board::Board;
 use super::observe::Observers;
-use super::{Relay, Shared};
+use super::{Outlet, Relay, Shared};
 use crate::config::{ConfigError, ConfigProblem};
-use crate::{Clock, HealthCheck, Observer, Publisher, RelayConfig, Store, SystemClock};
+use crate::{Clock, HealthCheck, Observer, Ordering, RelayConfig, Store, SystemClock};
 
 /// How many tenants are swept at the same time, unless the options say otherwise.
 const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(4).unwrap();
@@ -15,7 +15,7 @@ const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 /// A relay on its way: [`Relay::builder`].
 pub struct RelayBuilder {
     store: Arc<dyn Store>,
-    publisher: Arc<dyn Publisher>,
+    outlet: Outlet,
     config: RelayConfig,
     observers: Observers,
     clock: Option<Arc<dyn Clock>>,
@@ -23,8 +23,8 @@ pub struct RelayBuilder {
 }
 
 impl RelayBuilder {
-    pub(super) fn new(store: Arc<dyn Store>, publisher: Arc<dyn Publisher>, config: RelayConfig) -> Self {
-        Self { store, publisher, config, observers: Observers::default(), clock: None, seed: None }
+    pub(super) fn new(store: Arc<dyn Store>, outlet: Outlet, config: RelayConfig) -> Self {
+        Self { store, outlet, config, observers: Observers::default(), clock: None, seed: None }
     }
 
     /// Adds an observer; each of several sees everything.
@@ -50,10 +50,17 @@ impl RelayBuilder {
     /// # Errors
     /// [`ConfigError`] with every bad field, if an option was set out of its range after the configuration was
     /// made, or if the store cannot hold as many claims as the concurrency asks for and answer a probe
-    /// beside them. A concurrency of 1 is right for every store: with one connection, probe and claim take
+    /// beside them, or if the ordering is none for this publisher. A concurrency of 1 is right for every store: with one connection, probe and claim take
     /// turns.
     pub fn build(self) -> Result<Relay, ConfigError> {
         let mut problems = self.config.problems();
+        match (self.config.ordering, &self.outlet) {
+            (Ordering::Pipelined { .. }, Outlet::Single(_)) => {
+                problems.push(ConfigProblem::PublisherNotOrdered);
+            }
+            (Ordering::Tenant, _) | (_, Outlet::Single(_) | Outlet::Ordered(_)) => {}
+            (ordering, Outlet::Batch(_)) => problems.push(ConfigProblem::BatchOrdering { ordering }),
+        }
         let pool = self.store.max_claims();
         let room = pool.map(|pool| NonZeroUsize::new(pool.get() as usize - 1).unwrap_or(NonZeroUsize::MIN));
         let concurrency = match (self.config.concurrency, room, pool) {
@@ -75,7 +82,7 @@ impl RelayBuilder {
         Ok(Relay {
             shared: Arc::new(Shared {
                 store: self.store,
-                publisher: self.publisher,
+                outlet: self.outlet,
                 config: self.config,
                 concurrency,
                 observers: self.observers,

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::handle::{died, runtime};
+use super::publishing::Refusal;
 use super::run::{contained_sweep, probe};
 use super::schedule::{TWO, shrunk};
 use super::stop::{Stop, StopOnDrop};
 use super::sweep::{Sweep, SweepEnd, Turn, with_causes};
 use super::{RelayError, Shared};
-use crate::{MessageId, RelayConfig, TenantId, Tenants};
+use crate::{ClaimRequest, MessageId, RelayConfig, TenantId, Tenants};
 
 /// What a drain did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,7 +40,8 @@ pub enum DrainOutcome {
     Empty,
     /// Another relay holds it.
     HeldElsewhere,
-    /// A message was refused; it and those after it are pending.
+    /// A message was refused; it and those after it, of its tenant or of its subject alone, are pending. Of
+    /// several subjects that were refused, it is the first one's.
     #[non_exhaustive]
     Refused {
         /// Which.
@@ -71,7 +73,8 @@ async fn drain_all(shared: Arc<Shared>, stop: Stop) -> Result<DrainReport, Relay
     }
     let limit = shared.config.initial_batch;
     let mut ready: VecDeque<Turn> =
-        oldest.into_iter().map(|found| Turn { tenant: found.tenant_id, limit, tried: None }).collect();
+        oldest.into_iter().map(|found| Turn::new(found.tenant_id, limit)).collect();
+    let mut refused: HashMap<TenantId, DrainOutcome> = HashMap::new();
     let (mut sweeps, mut swept) = (JoinSet::new(), HashMap::new());
     let mut deadline = std::pin::pin!(async {
         stop.wait().await;
@@ -98,19 +101,36 @@ async fn drain_all(shared: Arc<Shared>, stop: Stop) -> Result<DrainReport, Relay
         let (id, sweep) = ended.map_err(died)?;
         report.published += sweep.settled as u64;
         if let Some(turn) = swept.remove(&id) {
-            if let Some(limit) = next_limit(&turn, &sweep, &shared.config) {
-                ready.push_back(Turn { limit, ..turn });
+            if let Some(Refusal { tried, reason, .. }) = sweep.refusals.first() {
+                let first = DrainOutcome::Refused { message: tried.message, reason: reason.clone() };
+                refused.entry(turn.tenant.clone()).or_insert(first);
+            }
+            if let Some(next) = next_turn(&turn, &sweep, &shared.config) {
+                ready.push_back(next);
             } else {
-                report.tenants.insert(turn.tenant, outcome(sweep));
+                let outcome = match (outcome(sweep), refused.remove(&turn.tenant)) {
+                    (DrainOutcome::Empty, Some(refused)) => refused,
+                    (outcome, _) => outcome,
+                };
+                report.tenants.insert(turn.tenant, outcome);
             }
         }
     }
 }
 
-/// How large the tenant's next batch is, if there is more.
+/// The tenant's next turn, if there is more: without the subjects that were refused.
+fn next_turn(turn: &Turn, sweep: &Sweep, config: &RelayConfig) -> Option<Turn> {
+    let limit = next_limit(turn, sweep, config)?;
+    let refused = sweep.refusals.iter().map(|refusal| &refusal.subject);
+    let excluded: Arc<[String]> = turn.excluded.iter().chain(refused).cloned().collect();
+    let room = excluded.len() <= ClaimRequest::MAX_EXCLUDED_SUBJECTS;
+    room.then(|| Turn { limit, excluded, ..turn.clone() })
+}
+
+/// How large the tenant's next batch is.
 fn next_limit(turn: &Turn, sweep: &Sweep, config: &RelayConfig) -> Option<NonZeroU32> {
     match sweep.end {
-        SweepEnd::Clean { full: true, .. } if sweep.settled > 0 => {
+        SweepEnd::Clean { full: true, .. } if sweep.settled > 0 || !sweep.refusals.is_empty() => {
             Some(turn.limit.saturating_mul(TWO).min(config.max_batch))
         }
         SweepEnd::OutOfTime => Some(shrunk(turn.limit, sweep.settled)),

@@ -1,5 +1,6 @@
 //! One message to the publisher: the deadline, the panic, the observers.
 
+use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
@@ -7,8 +8,10 @@ use std::task::Poll;
 use tokio_util::sync::CancellationToken;
 
 use super::Shared;
-use super::observe::{Watch, discard, panic_text};
-use crate::{Accepted, Delivery, Operation, OutboxMessage, Outcome, PublishError, RefusalCause};
+use super::observe::{discard, panic_text};
+use crate::{
+    Accepted, BoxFuture, Delivery, Operation, OutboxMessage, Outcome, PublishError, Publisher, RefusalCause,
+};
 
 /// How a publish ended.
 #[derive(Debug)]
@@ -22,6 +25,7 @@ pub(crate) enum Published {
 /// Publishes one message. The publisher's future is dropped at the publish deadline, and when `abort` fires.
 pub(crate) async fn publish(
     shared: &Shared,
+    publisher: &dyn Publisher,
     message: &OutboxMessage,
     attempt: u32,
     abort: &CancellationToken,
@@ -37,23 +41,15 @@ pub(crate) async fn publish(
         .with_headers(extended.as_ref().unwrap_or(&message.headers))
         .with_attempt(attempt);
 
-    let ended = tokio::select! {
-        biased;
-        answer = watched(shared, &delivery, &mut watch) => Some(answer),
-        () = abort.cancelled() => None,
-        // Not armed before its first poll: a publisher that answers at once costs no timer.
-        () = async { shared.clock.sleep(shared.config.publish_timeout).await } => Some(Err((
-            RefusalCause::Deadline,
-            PublishError::unavailable(format!(
-                "no answer within the publish deadline of {} ms",
-                shared.config.publish_timeout.as_millis()
-            )),
-        ))),
-    };
-    match ended {
-        Some(Ok(Accepted)) => {
+    let answer = answer(|poll| watch.enter(poll), || publisher.publish(&delivery));
+    match in_time(shared, answer, abort).await {
+        Some(Ok(Ok(Accepted))) => {
             watch.end(&Outcome::Accepted);
             Published::Accepted
+        }
+        Some(Ok(Err(error))) => {
+            watch.end(&Outcome::Refused { cause: RefusalCause::Publisher(error.class()), error: &error });
+            Published::Refused(error)
         }
         Some(Err((cause, error))) => {
             watch.end(&Outcome::Refused { cause, error: &error });
@@ -66,20 +62,43 @@ pub(crate) async fn publish(
     }
 }
 
-/// The publisher's answer, polled inside the observations; a panic is an answer too.
-async fn watched(
+/// What the relay says in the publisher's place.
+pub(super) type NoAnswer = (RefusalCause, PublishError);
+
+/// The publisher's answer, or that there is none within the publish deadline; `None` if `abort` fires first.
+pub(super) async fn in_time<T>(
     shared: &Shared,
-    delivery: &Delivery<'_>,
-    watch: &mut Watch,
-) -> Result<Accepted, (RefusalCause, PublishError)> {
+    answer: impl Future<Output = Result<T, NoAnswer>>,
+    abort: &CancellationToken,
+) -> Option<Result<T, NoAnswer>> {
+    tokio::select! {
+        biased;
+        answer = answer => Some(answer),
+        () = abort.cancelled() => None,
+        // Not armed before its first poll: a publisher that answers at once costs no timer.
+        () = async { shared.clock.sleep(shared.config.publish_timeout).await } => Some(Err((
+            RefusalCause::Deadline,
+            PublishError::unavailable(format!(
+                "no answer within the publish deadline of {} ms",
+                shared.config.publish_timeout.as_millis()
+            )),
+        ))),
+    }
+}
+
+/// The publisher's answer, polled inside of `enter`; a panic is an answer too.
+pub(super) async fn answer<'a, T>(
+    mut enter: impl FnMut(&mut dyn FnMut()),
+    call: impl Fn() -> BoxFuture<'a, T>,
+) -> Result<T, NoAnswer> {
     // Dropped last, and apart from the poll: once there is an answer, no destructor changes it.
     let mut future = Contained(None);
-    let answer = poll_fn(|context| {
+    let answer: Result<T, Box<dyn Any + Send>> = poll_fn(|context| {
         let mut answer = Poll::Pending;
-        watch.enter(&mut || {
+        enter(&mut || {
             // The call is made in here as well: it may panic before there is a future.
             let polled = catch_unwind(AssertUnwindSafe(|| {
-                let future = future.0.get_or_insert_with(|| shared.publisher.publish(delivery));
+                let future = future.0.get_or_insert_with(&call);
                 future.as_mut().poll(context)
             }));
             answer = polled.map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok));
@@ -87,14 +106,11 @@ async fn watched(
         answer
     })
     .await;
-    match answer {
-        Ok(answer) => answer.map_err(|error| (RefusalCause::Publisher(error.class()), error)),
-        Err(panic) => {
-            let error = PublishError::refused(format!("the publisher panicked: {}", panic_text(&*panic)));
-            discard(panic);
-            Err((RefusalCause::Panic, error))
-        }
-    }
+    answer.map_err(|panic| {
+        let error = PublishError::refused(format!("the publisher panicked: {}", panic_text(&*panic)));
+        discard(panic);
+        (RefusalCause::Panic, error)
+    })
 }
 
 /// Something of the publisher's, whose destructor may panic without harm.

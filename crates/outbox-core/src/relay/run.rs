@@ -11,7 +11,7 @@ use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 use super::Shared;
 use super::board::{Run as OnBoard, TenantState};
 use super::observe::{Observers, panic_text};
-use super::schedule::{Change, Schedule, back_off};
+use super::schedule::{Change, Schedule, SubjectChange, back_off};
 use super::stop::Stop;
 use super::store_call::call;
 use super::sweep::{Sweep, SweepEnd, Turn, sweep, with_causes};
@@ -42,7 +42,7 @@ pub(crate) async fn contained_sweep(shared: Arc<Shared>, turn: Turn, stop: Stop)
     AssertUnwindSafe(sweep(shared, turn, stop)).catch_unwind().await.unwrap_or_else(|panic| {
         let reason = format!("the sweep panicked: {}", panic_text(&*panic));
         let error = StoreError::permanent(StoreOperation::Claim, reason);
-        Sweep { settled: 0, end: SweepEnd::Failed { error, tried: None } }
+        Sweep::new(0, SweepEnd::Failed { error, tried: None })
     })
 }
 
@@ -203,6 +203,7 @@ impl Run {
                 }
                 for (tenant, failed) in self.schedule.probed(&oldest) {
                     self.shared.board.set_tenant(&tenant, TenantState::Idle);
+                    self.shared.board.set_held_subjects(&tenant, Vec::new());
                     if failed {
                         self.recovered(&tenant);
                     }
@@ -232,7 +233,7 @@ impl Run {
             Err(error) => {
                 let id = error.id();
                 let error = StoreError::transient(StoreOperation::Claim, "the sweep's task was ended");
-                (id, Sweep { settled: 0, end: SweepEnd::Failed { error, tried: None } })
+                (id, Sweep::new(0, SweepEnd::Failed { error, tried: None }))
             }
         };
         let Some((tenant, wakes)) = self.swept.remove(&id) else { return };
@@ -240,7 +241,13 @@ impl Run {
             // What the wake told of may have been committed after this sweep had read.
             self.probe_now();
         }
-        let change = self.schedule.finished(self.shared.clock.monotonic(), &tenant, &sweep);
+        let now = self.shared.clock.monotonic();
+        let changes = self.schedule.subjects_finished(now, &tenant, &sweep);
+        if !changes.is_empty() {
+            self.subjects_changed(&tenant, &changes, &sweep);
+            self.shared.board.set_held_subjects(&tenant, self.schedule.held_subjects(&tenant));
+        }
+        let change = self.schedule.finished(now, &tenant, &sweep);
         let state = match sweep.end {
             SweepEnd::Held => TenantState::HeldElsewhere,
             SweepEnd::Refused { tried, reason } => {
@@ -272,6 +279,30 @@ impl Run {
         let notice = Notice::BackedOff { tenant, message, failures, wait, reason: &reason };
         self.shared.observers.notice(&notice);
         TenantState::BackingOff { failures, wait, message, reason }
+    }
+
+    fn subjects_changed(&self, tenant: &TenantId, changes: &[SubjectChange], sweep: &Sweep) {
+        for SubjectChange { subject, change } in changes {
+            let refusal = sweep.refusals.iter().find(|refusal| refusal.subject == *subject);
+            let notice = match (change, refusal) {
+                (&Change::BackedOff { failures, wait }, Some(refusal)) => {
+                    let (message, reason) = (refusal.tried.message, &*refusal.reason);
+                    if failures == 1 {
+                        let id = message.get();
+                        tracing::warn!(%tenant, subject, id, %reason, "outbox subject is held back");
+                    } else {
+                        tracing::debug!(%tenant, subject, failures, ?wait, %reason, "outbox subject waits on");
+                    }
+                    Notice::SubjectBackedOff { tenant, subject, message, failures, wait, reason }
+                }
+                (Change::Recovered, _) => {
+                    tracing::info!(%tenant, subject, "outbox subject recovered");
+                    Notice::SubjectRecovered { tenant, subject }
+                }
+                _ => continue,
+            };
+            self.shared.observers.notice(&notice);
+        }
     }
 
     fn recovered(&self, tenant: &TenantId) {

@@ -1,18 +1,26 @@
 //! Whose turn is next: fair turns, back-off, growing batches. No time and no task of its own, so that every
 //! rule can be tested as it stands.
 
+mod subjects;
+
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::sweep::{Sweep, SweepEnd, Tried, Turn};
-use crate::{OldestPending, RelayConfig, TenantId};
+use crate::{HeldSubject, OldestPending, RelayConfig, TenantId};
+
+pub(crate) use subjects::SubjectChange;
+use subjects::Subjects;
 
 /// After so many poll intervals of full batches a tenant leaves a gap.
 const POLLS_BEFORE_GAP: u32 = 32;
 /// How long a tenant that was found held waits at most, in quarters of the poll interval. The gap is as long:
 /// whoever waits for the tenant looks at it once in there.
 const HELD_QUARTERS: u32 = 5;
+/// A claim that leaves subjects out walks past their rows. One that found nothing else is not made again before
+/// so many times as long as it took.
+const REST_FACTOR: u32 = 10;
 /// A batch that takes longer than this part of its time bound does not grow.
 const GROWTH_PART: u32 = 4;
 
@@ -37,6 +45,7 @@ struct Tenant {
     full_since: Option<Duration>,
     /// Whether a turn of it ended after the probe under way had begun, which may not have seen what the turn saw.
     newer_than_probe: bool,
+    subjects: Subjects,
 }
 
 /// What the relay does to a tenant after its turn, as far as others want to know.
@@ -88,7 +97,7 @@ impl Schedule {
                 if let Place::Waiting(until) = tenant.place {
                     waiting.remove(&(until, id.clone()));
                 }
-                forgotten.push((id.clone(), tenant.failures > 0));
+                forgotten.push((id.clone(), tenant.failures > 0 || !tenant.subjects.is_empty()));
             }
             keep
         });
@@ -104,6 +113,7 @@ impl Schedule {
             batch,
             full_since: None,
             newer_than_probe: false,
+            subjects: Subjects::default(),
         };
         let tenant = self.tenants.entry(id.clone()).or_insert_with(fresh);
         if tenant.place == Place::Idle {
@@ -127,7 +137,10 @@ impl Schedule {
             let id = self.ready.pop_front()?;
             if let Some(tenant) = self.tenants.get_mut(&id) {
                 tenant.place = Place::Sweeping;
-                return Some(Turn { limit: tenant.batch, tried: tenant.tried, tenant: id });
+                let (excluded, failed) = tenant.subjects.begin(now);
+                let (limit, tried) = (tenant.batch, tenant.tried);
+                let after_failure = tenant.failures > 0;
+                return Some(Turn { tenant: id, limit, tried, after_failure, excluded, failed });
             }
         }
     }
@@ -135,6 +148,25 @@ impl Schedule {
     /// When the first of those that wait is due.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.waiting.first().map(|(due, _)| *due)
+    }
+
+    /// What a turn that ended says of the tenant's subjects. To be asked before [`finished`](Self::finished).
+    pub(crate) fn subjects_finished(
+        &mut self,
+        now: Duration,
+        id: &TenantId,
+        sweep: &Sweep,
+    ) -> Vec<SubjectChange> {
+        let Some(tenant) = self.tenants.get_mut(id) else { return Vec::new() };
+        if tenant.subjects.is_empty() && sweep.refusals.is_empty() {
+            return Vec::new();
+        }
+        tenant.subjects.finished(now, &self.config, &mut self.random, sweep)
+    }
+
+    /// The tenant's subjects that are held back.
+    pub(crate) fn held_subjects(&self, id: &TenantId) -> Vec<HeldSubject> {
+        self.tenants.get(id).map(|tenant| tenant.subjects.told()).unwrap_or_default()
     }
 
     /// A tenant's turn ended.
@@ -166,7 +198,8 @@ impl Schedule {
             }
             SweepEnd::Clean { full, took } => {
                 tenant.failures = 0;
-                let more = *full && sweep.settled > 0;
+                // A batch of refused subjects is left out of the next one.
+                let more = *full && (sweep.settled > 0 || !sweep.refusals.is_empty());
                 if !more {
                     tenant.full_since = None;
                 }
@@ -175,7 +208,17 @@ impl Schedule {
                 } else if sweep.settled == 0 {
                     tenant.batch = self.config.initial_batch;
                 }
-                (if more { again(&self.config, now, tenant) } else { Place::Idle }, Change::None)
+                let place = match sweep.claim_took.saturating_mul(REST_FACTOR) {
+                    _ if more => again(&self.config, now, tenant),
+                    rest if sweep.settled == 0
+                        && rest > self.config.poll_interval
+                        && tenant.subjects.are_left_out() =>
+                    {
+                        Place::Waiting(now.saturating_add(rest))
+                    }
+                    _ => Place::Idle,
+                };
+                (place, Change::None)
             }
             SweepEnd::OutOfTime => {
                 tenant.failures = 0;

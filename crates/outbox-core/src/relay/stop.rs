@@ -1,10 +1,15 @@
 //! How a relay is told to stop: softly first, then for good.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio_util::sync::CancellationToken;
 
 /// Seen by every sweep of a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
+    /// The same as `soft`: asked before every message, and the token takes a lock.
+    requested: Arc<AtomicBool>,
     soft: CancellationToken,
     abort: CancellationToken,
 }
@@ -12,11 +17,12 @@ pub(crate) struct Stop {
 impl Stop {
     /// No new claim, no further message.
     pub(crate) fn request(&self) {
+        self.requested.store(true, Ordering::Release);
         self.soft.cancel();
     }
 
     pub(crate) fn requested(&self) -> bool {
-        self.soft.is_cancelled()
+        self.requested.load(Ordering::Acquire)
     }
 
     /// Ends when a stop is requested.

@@ -1,20 +1,18 @@
-//! One turn of one tenant: claim, publish message by message, settle the accepted prefix.
+//! One turn of one tenant: claim, publish, settle what was accepted.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Shared;
-use super::publish::{Published, publish};
+use super::publishing::{Published, Refusal, publish_all};
 use super::stop::Stop;
 use super::store_call::call;
 use crate::{
     Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Operation, OutboxMessage, Outcome, Settlement,
     StoreError, StoreOperation, TenantId,
 };
-
-/// A holder that lost its session must notice: the claim is verified between messages at least this often.
-const VERIFY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Whose turn it is, and how much of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +21,12 @@ pub(crate) struct Turn {
     pub(crate) limit: NonZeroU32,
     /// What earlier turns tried in vain.
     pub(crate) tried: Option<Tried>,
+    /// Whether the tenant has waited after a failure of its own.
+    pub(crate) after_failure: bool,
+    /// Subjects that wait: the claim leaves them out.
+    pub(crate) excluded: Arc<[String]>,
+    /// What earlier turns tried in vain, of each subject that failed.
+    pub(crate) failed: Arc<HashMap<String, Tried>>,
 }
 
 /// The message that a tenant is at, and how often this relay has published it without a mark.
@@ -33,9 +37,25 @@ pub(crate) struct Tried {
 }
 
 impl Turn {
+    /// A tenant's turn, of which nothing failed before.
+    pub(crate) fn new(tenant: TenantId, limit: NonZeroU32) -> Self {
+        let (excluded, failed) = (Arc::default(), Arc::default());
+        Self { tenant, limit, tried: None, after_failure: false, excluded, failed }
+    }
+
+    /// Whether a message of this subject was tried in vain by an earlier turn.
+    pub(crate) fn has_failed(&self, subject: &str) -> bool {
+        !self.failed.is_empty() && self.failed.contains_key(subject)
+    }
+
     /// One more attempt at a message. Others have their turns too: what was tried may be published by now.
-    fn attempt(&self, message: &OutboxMessage) -> Tried {
-        let before = self.tried.filter(|tried| tried.message == message.id);
+    pub(crate) fn attempt(&self, message: &OutboxMessage) -> Tried {
+        let of_subject = || {
+            let failed = Some(&self.failed).filter(|failed| !failed.is_empty())?;
+            failed.get(&message.subject_id).copied()
+        };
+        let of_message = |tried: &Tried| tried.message == message.id;
+        let before = self.tried.filter(of_message).or_else(|| of_subject().filter(of_message));
         let attempts = before.map_or(0, |tried| tried.attempts).saturating_add(1);
         Tried { message: message.id, attempts }
     }
@@ -47,6 +67,12 @@ pub(crate) struct Sweep {
     /// How many messages are marked.
     pub(crate) settled: usize,
     pub(crate) end: SweepEnd,
+    /// Subjects that are held back from now on.
+    pub(crate) refusals: Vec<Refusal>,
+    /// Subjects that failed before and flow again.
+    pub(crate) served: Vec<String>,
+    /// How long the claim took.
+    pub(crate) claim_took: Duration,
 }
 
 #[derive(Debug)]
@@ -58,7 +84,7 @@ pub(crate) enum SweepEnd {
     Clean { full: bool, took: Duration },
     /// The batch was cut short by its time bound; there is more.
     OutOfTime,
-    /// A message was refused; those before it are marked.
+    /// A message was refused, and the tenant waits; what was accepted is marked.
     Refused { tried: Tried, reason: String },
     /// The store failed; what was accepted and not marked is published again.
     Failed { error: StoreError, tried: Option<Tried> },
@@ -67,8 +93,14 @@ pub(crate) enum SweepEnd {
 }
 
 impl Sweep {
+    /// A turn without news of any subject.
+    pub(crate) fn new(settled: usize, end: SweepEnd) -> Self {
+        let (refusals, served, claim_took) = (Vec::new(), Vec::new(), Duration::ZERO);
+        Self { settled, end, refusals, served, claim_took }
+    }
+
     fn nothing(end: SweepEnd) -> Self {
-        Self { settled: 0, end }
+        Self::new(0, end)
     }
 }
 
@@ -76,20 +108,33 @@ pub(crate) async fn sweep(shared: Arc<Shared>, turn: Turn, stop: Stop) -> Sweep 
     if stop.requested() {
         return Sweep::nothing(SweepEnd::Interrupted);
     }
+    let started = shared.clock.monotonic();
     match claim(&shared, &turn).await {
         Ok(ClaimOutcome::Held) => Sweep::nothing(SweepEnd::Held),
         Err(error) => Sweep::nothing(SweepEnd::Failed { error, tried: turn.tried }),
         Ok(ClaimOutcome::Claimed(claimed)) => {
             let Claimed { messages, claim, .. } = claimed;
             let tried = messages.first().map(|message| turn.attempt(message));
-            let (accepted, claim, end) = match publish_all(&shared, &turn, &messages, claim, &stop).await {
-                Ok(ended) => ended,
+            let claim_took = shared.clock.monotonic().saturating_sub(started);
+            let published = match publish_all(&shared, &turn, &messages, &stop, claim).await {
+                Ok(published) => published,
                 Err(error) => return Sweep::nothing(SweepEnd::Failed { error, tried }),
             };
-            match settle(&shared, &turn.tenant, claim, &messages[..accepted]).await {
-                Ok(()) => Sweep { settled: accepted, end },
-                Err(error) => Sweep::nothing(SweepEnd::Failed { error, tried }),
+            let Published { claim, mut end, accepted, served, refusals } = published;
+            if let SweepEnd::Clean { .. } = end
+                && let Some(Refusal { tried, reason, .. }) = refusals.last().filter(|_| accepted.is_empty())
+                && turn.after_failure
+            {
+                // Nothing but refusals after a failure of the tenant: it is none of the subjects' own.
+                end = SweepEnd::Refused { tried: *tried, reason: reason.clone() };
             }
+            let settled = accepted.len();
+            let (end, settled, served) = match settle(&shared, &turn.tenant, claim, accepted).await {
+                Ok(()) => (end, settled, served),
+                // Subjects that were refused are held back all the same.
+                Err(error) => (SweepEnd::Failed { error, tried }, 0, Vec::new()),
+            };
+            Sweep { settled, end, refusals, served, claim_took }
         }
     }
 }
@@ -97,6 +142,7 @@ pub(crate) async fn sweep(shared: Arc<Shared>, turn: Turn, stop: Stop) -> Sweep 
 async fn claim(shared: &Arc<Shared>, turn: &Turn) -> Result<ClaimOutcome, StoreError> {
     let request = ClaimRequest::new(turn.tenant.clone(), turn.limit)
         .with_max_bytes(shared.config.max_batch_bytes)
+        .with_excluded_subjects(Arc::clone(&turn.excluded))
         .with_timeout(shared.config.store_timeout);
     let limit = turn.limit.get() as usize;
     let watch = shared.observers.start(&Operation::claim(shared.store.source(), &turn.tenant, limit));
@@ -113,84 +159,22 @@ async fn claim(shared: &Arc<Shared>, turn: &Turn) -> Result<ClaimOutcome, StoreE
     answer
 }
 
-type PublishedPrefix = (usize, Box<dyn Claim>, SweepEnd);
-
-/// Publishes until the batch ends, a message is refused, the time is up, or a stop is asked for. An error is
-/// a claim that does not live any more, or that cannot be told to.
-async fn publish_all(
-    shared: &Arc<Shared>,
-    turn: &Turn,
-    messages: &[OutboxMessage],
-    mut claim: Box<dyn Claim>,
-    stop: &Stop,
-) -> Result<PublishedPrefix, StoreError> {
-    // A batch's time is that of its publishing: a slow claim makes it no smaller.
-    let started = shared.clock.monotonic();
-    let mut verified = started;
-    for (index, message) in messages.iter().enumerate() {
-        if stop.requested() {
-            return Ok((index, claim, SweepEnd::Interrupted));
-        }
-        let now = shared.clock.monotonic();
-        if index > 0 && now.saturating_sub(started) >= shared.config.max_batch_time {
-            return Ok((index, claim, SweepEnd::OutOfTime));
-        }
-        if now.saturating_sub(verified) >= VERIFY_INTERVAL {
-            claim = verify(shared, &turn.tenant, claim, index).await?;
-            verified = shared.clock.monotonic();
-        }
-        let tried = turn.attempt(message);
-        match publish(shared, message, tried.attempts, stop.abort()).await {
-            Published::Accepted => {}
-            Published::Refused(error) => {
-                let reason = with_causes(&error);
-                return Ok((index, claim, SweepEnd::Refused { tried, reason }));
-            }
-            Published::Dropped => return Ok((index, claim, SweepEnd::Interrupted)),
-        }
-    }
-    // A batch that the byte bound cut short ends with the message that reached the bound.
-    let bytes = || messages.iter().map(OutboxMessage::payload_len).sum::<usize>();
-    let full = messages.len() >= turn.limit.get() as usize || bytes() >= shared.config.max_batch_bytes;
-    let took = shared.clock.monotonic().saturating_sub(started);
-    Ok((messages.len(), claim, SweepEnd::Clean { full, took }))
-}
-
-/// Asks whether the claim still lives, after so many messages were accepted.
-async fn verify(
-    shared: &Arc<Shared>,
-    tenant: &TenantId,
-    mut claim: Box<dyn Claim>,
-    accepted: usize,
-) -> Result<Box<dyn Claim>, StoreError> {
-    let watch = shared.observers.start(&Operation::verify(shared.store.source(), tenant, accepted));
-    let answer = call(shared, StoreOperation::Verify, shared.config.store_timeout, async move {
-        claim.verify().await?;
-        Ok(claim)
-    })
-    .await;
-    watch.end(&match &answer {
-        Ok(_) => Outcome::Verified,
-        Err(error) => Outcome::Failed(error),
-    });
-    answer
-}
-
-/// Marks the accepted prefix; an empty one only gives the tenant back.
+/// Marks what was accepted; nothing only gives the tenant back.
 async fn settle(
     shared: &Arc<Shared>,
     tenant: &TenantId,
     claim: Box<dyn Claim>,
-    accepted: &[OutboxMessage],
+    accepted: Vec<MessageId>,
 ) -> Result<(), StoreError> {
-    let watch = shared.observers.start(&Operation::settle(shared.store.source(), tenant, accepted.len()));
-    let settlement = Settlement::published(accepted.iter().map(|message| message.id));
+    let messages = accepted.len();
+    let watch = shared.observers.start(&Operation::settle(shared.store.source(), tenant, messages));
+    let settlement = Settlement::published(accepted);
     let answer = call(shared, StoreOperation::Settle, shared.config.store_timeout, async move {
         claim.settle(settlement).await
     })
     .await;
     watch.end(&match &answer {
-        Ok(()) => Outcome::Settled { messages: accepted.len() },
+        Ok(()) => Outcome::Settled { messages },
         Err(error) => Outcome::Failed(error),
     });
     answer

@@ -3,6 +3,7 @@
 #![expect(clippy::unchecked_time_subtraction, reason = "a test that subtracts too much has to fail")]
 
 mod back_off;
+mod batch;
 mod deadlines;
 mod drain;
 mod health;
@@ -10,7 +11,9 @@ mod isolation;
 mod log;
 mod observers;
 mod order;
+mod outlets;
 mod panics;
+mod pipelined;
 mod pool;
 mod probe;
 mod replicas;
@@ -19,5 +22,6 @@ mod seen;
 mod stage;
 mod stop;
 mod story;
+mod subject;
 mod verify;
 mod wake;

@@ -40,6 +40,8 @@ pub(crate) enum Told {
     Died,
     BackedOff { tenant: String, message: Option<MessageId>, failures: u32, wait: Duration, reason: String },
     Recovered(String),
+    SubjectBackedOff { tenant: String, subject: String, message: MessageId, failures: u32 },
+    SubjectRecovered(String),
     ProbeFailing,
     ProbeRecovered,
 }
@@ -119,6 +121,13 @@ impl Observer for Seen {
                 reason: (*reason).to_owned(),
             },
             Notice::Recovered { tenant, .. } => Told::Recovered(tenant.as_str().to_owned()),
+            Notice::SubjectBackedOff { tenant, subject, message, failures, .. } => Told::SubjectBackedOff {
+                tenant: tenant.as_str().to_owned(),
+                subject: (*subject).to_owned(),
+                message: *message,
+                failures: *failures,
+            },
+            Notice::SubjectRecovered { subject, .. } => Told::SubjectRecovered((*subject).to_owned()),
             Notice::ProbeFailing { .. } => Told::ProbeFailing,
             Notice::ProbeRecovered => Told::ProbeRecovered,
             other => panic!("a notice that this test does not know: {other:?}"),

@@ -32,12 +32,26 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new() -> Self {
+        Self::judged(|recorder| recorder)
+    }
+
+    /// A stage on which order is judged within each subject.
+    pub(crate) fn by_subject() -> Self {
+        Self::judged(Recorder::by_subject)
+    }
+
+    /// A stage on which no order is judged.
+    pub(crate) fn unordered() -> Self {
+        Self::judged(Recorder::unordered)
+    }
+
+    fn judged(judge: impl Fn(Recorder) -> Recorder) -> Self {
         let clock = ManualClock::new();
         let table = MemoryStore::new().with_clock(Arc::new(clock.clone()));
         let store = FaultyStore::new(table.clone(), Arc::new(clock.clone()));
-        let broker = Recorder::new();
+        let broker = judge(Recorder::new());
         let publisher = FaultyPublisher::new(broker.clone(), Arc::new(clock.clone()));
-        let recorder = Recorder::around(publisher.clone());
+        let recorder = judge(Recorder::around(publisher.clone()));
         Self { clock, table, store, recorder, publisher, broker, seen: Seen::default() }
     }
 
@@ -59,6 +73,16 @@ impl Stage {
     /// Commits so many messages of a tenant.
     pub(crate) fn write(&self, tenant: &str, count: usize) -> Vec<MessageId> {
         self.table.append_all((0..count).map(|_| message(tenant)))
+    }
+
+    /// Commits a message of a tenant about each of these subjects.
+    pub(crate) fn write_about<'a>(
+        &self,
+        tenant: &str,
+        subjects: impl IntoIterator<Item = &'a str>,
+    ) -> Vec<MessageId> {
+        let message = |subject: &str| NewMessage::new(self::tenant(tenant), "order.placed", subject, "{}");
+        self.table.append_all(subjects.into_iter().map(message))
     }
 
     /// What is marked of a tenant.

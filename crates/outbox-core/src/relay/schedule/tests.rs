@@ -36,20 +36,20 @@ fn tried(message: i64, attempts: u32) -> Tried {
 }
 
 fn refused(settled: usize) -> Sweep {
-    Sweep { settled, end: SweepEnd::Refused { tried: tried(1, 1), reason: "no".to_owned() } }
+    Sweep::new(settled, SweepEnd::Refused { tried: tried(1, 1), reason: "no".to_owned() })
 }
 
 fn failed(tried: Option<Tried>) -> Sweep {
     let error = StoreError::transient(StoreOperation::Claim, "no");
-    Sweep { settled: 0, end: SweepEnd::Failed { error, tried } }
+    Sweep::new(0, SweepEnd::Failed { error, tried })
 }
 
 fn clean(settled: usize, full: bool) -> Sweep {
-    Sweep { settled, end: SweepEnd::Clean { full, took: Duration::ZERO } }
+    Sweep::new(settled, SweepEnd::Clean { full, took: Duration::ZERO })
 }
 
 fn held() -> Sweep {
-    Sweep { settled: 0, end: SweepEnd::Held }
+    Sweep::new(0, SweepEnd::Held)
 }
 
 /// The wait that a failure leads to, and how many failures in a row that are.
@@ -125,7 +125,7 @@ fn progress_before_a_refusal_restarts_the_count_at_one() {
 
 #[test]
 fn a_clean_sweep_and_an_empty_one_reset_the_count() {
-    for sweep in [clean(3, false), clean(0, false), Sweep { settled: 3, end: SweepEnd::OutOfTime }] {
+    for sweep in [clean(3, false), clean(0, false), Sweep::new(3, SweepEnd::OutOfTime)] {
         let mut schedule = schedule();
         schedule.probed(&oldest(&["a"]));
         end(&mut schedule, START, &refused(0));
@@ -159,7 +159,7 @@ fn a_tenant_found_held_keeps_its_count_and_is_looked_at_again_after_the_jittered
 fn an_interrupted_turn_counts_as_nothing() {
     let mut schedule = schedule();
     schedule.probed(&oldest(&["a"]));
-    let interrupted = Sweep { settled: 0, end: SweepEnd::Interrupted };
+    let interrupted = Sweep::new(0, SweepEnd::Interrupted);
     for _ in 0..10 {
         assert_eq!(end(&mut schedule, START, &interrupted), Change::None);
         schedule.probed(&oldest(&["a"]));
@@ -192,10 +192,10 @@ fn a_slow_batch_does_not_grow_and_one_out_of_time_shrinks_to_what_it_did() {
     let mut schedule = schedule();
     schedule.probed(&oldest(&["a"]));
     let took = config().max_batch_time / 2;
-    end(&mut schedule, START, &Sweep { settled: 32, end: SweepEnd::Clean { full: true, took } });
+    end(&mut schedule, START, &Sweep::new(32, SweepEnd::Clean { full: true, took }));
     let turn = schedule.next_turn(START).unwrap();
     assert_eq!(turn.limit.get(), 32);
-    schedule.finished(START, &turn.tenant, &Sweep { settled: 5, end: SweepEnd::OutOfTime });
+    schedule.finished(START, &turn.tenant, &Sweep::new(5, SweepEnd::OutOfTime));
     assert_eq!(schedule.next_turn(START).unwrap().limit.get(), 5);
 }
 
@@ -211,7 +211,7 @@ fn after_32_polls_of_full_batches_there_is_a_gap_for_others() {
             assert_eq!(schedule.next_due(), None, "a gap after {batch} polls");
             now += POLL;
         }
-        end(&mut schedule, now, &Sweep { settled: 5, end: SweepEnd::OutOfTime });
+        end(&mut schedule, now, &Sweep::new(5, SweepEnd::OutOfTime));
         assert_eq!(schedule.next_turn(now), None, "no gap");
         assert_eq!(schedule.next_due(), Some(now + POLL * 5 / 4));
         now += POLL * 5 / 4;

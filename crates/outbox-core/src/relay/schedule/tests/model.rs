@@ -54,7 +54,7 @@ fn sweep(end: End, limit: usize) -> Sweep {
         End::Held => held(),
         End::Clean { full } => clean(if full { limit } else { 1 }, full),
         End::Empty => clean(0, false),
-        End::OutOfTime => Sweep { settled: 1, end: SweepEnd::OutOfTime },
+        End::OutOfTime => Sweep::new(1, SweepEnd::OutOfTime),
         End::Refused { progress } => refused(usize::from(progress)),
         End::Failed => failed(None),
     }

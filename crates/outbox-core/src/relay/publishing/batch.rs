@@ -1,0 +1,106 @@
+//! Slices of the batch, one at a time, to a publisher that takes several messages at once.
+
+use super::{Batch, Ended, Next};
+use crate::relay::Shared;
+use crate::relay::publish::{answer, in_time};
+use crate::relay::sweep::{SweepEnd, Turn, with_causes};
+use crate::{
+    BatchPublisher, Claim, Delivery, Headers, Operation, OutboxMessage, Outcome, PublishError, RefusalCause,
+    RelayConfig, StoreError,
+};
+
+/// What is accepted is a prefix.
+pub(super) async fn publish_all(
+    batch: &mut Batch<'_>,
+    publisher: &dyn BatchPublisher,
+    mut claim: Box<dyn Claim>,
+) -> Result<Ended, StoreError> {
+    let mut rest = batch.messages;
+    while !rest.is_empty() {
+        match batch.next() {
+            Next::Go => {}
+            Next::Verify => claim = batch.verify(claim).await?,
+            Next::End(end) => return Ok((claim, Some(end))),
+        }
+        let (slice, later) = rest.split_at(slice_len(rest, &batch.shared.config));
+        rest = later;
+        batch.begun += slice.len();
+        let (accepted, end) = publish_slice(batch, publisher, slice).await;
+        batch.accepted.extend(slice.iter().take(accepted).map(|message| message.id));
+        if end.is_some() {
+            return Ok((claim, end));
+        }
+    }
+    Ok((claim, None))
+}
+
+/// How many messages the next slice has: at least one.
+fn slice_len(rest: &[OutboxMessage], config: &RelayConfig) -> usize {
+    let mut bytes = 0_usize;
+    let fits = rest.iter().take(config.max_slice.get() as usize).take_while(|message| {
+        bytes = bytes.saturating_add(message.payload_len());
+        bytes <= config.max_slice_bytes
+    });
+    fits.count().max(1).min(rest.len())
+}
+
+/// How many messages of the slice are accepted, and why not all. Each has an observation of its own, which is not
+/// entered: one future serves them all.
+async fn publish_slice(
+    batch: &Batch<'_>,
+    publisher: &dyn BatchPublisher,
+    slice: &[OutboxMessage],
+) -> (usize, Option<SweepEnd>) {
+    let (shared, turn): (&Shared, &Turn) = (batch.shared, batch.turn);
+    let source = shared.store.source();
+    let attempts = |message| turn.attempt(message).attempts;
+    let mut watches = Vec::new();
+    let mut headers: Vec<Headers> = Vec::new();
+    if !shared.observers.is_empty() {
+        for message in slice {
+            let mut watch = shared.observers.start(&Operation::publish(source, message, attempts(message)));
+            let mut extended = message.headers.clone();
+            watch.propagate(&mut extended);
+            watches.push(watch);
+            headers.push(extended);
+        }
+    }
+    let extended = headers.iter().map(Some).chain(std::iter::repeat(None));
+    let deliveries: Vec<Delivery<'_>> = slice
+        .iter()
+        .zip(extended)
+        .map(|(message, extended)| {
+            Delivery::new(source, message)
+                .with_headers(extended.unwrap_or(&message.headers))
+                .with_attempt(attempts(message))
+        })
+        .collect();
+
+    let answer = answer(|poll| poll(), || publisher.publish_batch(&deliveries));
+    let answer = in_time(shared, answer, batch.stop.abort()).await;
+    let unknown = matches!(answer, Some(Err(_)));
+    let (accepted, refusal): (usize, Option<(RefusalCause, PublishError)>) = match answer {
+        Some(Ok(outcome)) => {
+            let (accepted, refusal) = outcome.of(slice.len());
+            (accepted, refusal.map(|error| (RefusalCause::Publisher(error.class()), error)))
+        }
+        Some(Err(no_answer)) => (0, Some(no_answer)),
+        None => (0, None),
+    };
+    for (place, watch) in watches.into_iter().enumerate() {
+        watch.end(&match &refusal {
+            _ if place < accepted => Outcome::Accepted,
+            Some((cause, error)) if place == accepted || unknown => Outcome::Refused { cause: *cause, error },
+            // Behind the refused one, or dropped by a stop: nobody knows.
+            _ => Outcome::Abandoned,
+        });
+    }
+    let end = match (refusal, slice.get(accepted)) {
+        (Some((_, error)), Some(message)) => {
+            Some(SweepEnd::Refused { tried: turn.attempt(message), reason: with_causes(&error) })
+        }
+        (None, Some(_)) => Some(SweepEnd::Interrupted),
+        (_, None) => None,
+    };
+    (accepted, end)
+}

@@ -1,0 +1,31 @@
+//! One message of the tenant at a time, by id.
+
+use super::{Batch, Ended, Next};
+use crate::relay::publish::{Published, publish};
+use crate::relay::sweep::{SweepEnd, with_causes};
+use crate::{Claim, Publisher, StoreError};
+
+/// What is accepted is a prefix.
+pub(super) async fn publish_all(
+    batch: &mut Batch<'_>,
+    publisher: &dyn Publisher,
+    mut claim: Box<dyn Claim>,
+) -> Result<Ended, StoreError> {
+    for message in batch.messages {
+        match batch.next() {
+            Next::Go => {}
+            Next::Verify => claim = batch.verify(claim).await?,
+            Next::End(end) => return Ok((claim, Some(end))),
+        }
+        batch.begun += 1;
+        let tried = batch.turn.attempt(message);
+        match publish(batch.shared, publisher, message, tried.attempts, batch.stop.abort()).await {
+            Published::Accepted => batch.accepted.push(message.id),
+            Published::Refused(error) => {
+                return Ok((claim, Some(SweepEnd::Refused { tried, reason: with_causes(&error) })));
+            }
+            Published::Dropped => return Ok((claim, Some(SweepEnd::Interrupted))),
+        }
+    }
+    Ok((claim, None))
+}

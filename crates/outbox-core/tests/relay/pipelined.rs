@@ -1,0 +1,93 @@
+//! `Ordering::Pipelined`: several messages on their way over one ordered connection, and a prefix that is marked.
+
+use std::time::Duration;
+
+use outbox_core::{ConfigProblem, Ordering, RefusalClass, Relay, RelayConfigBuilder, StoreOperation};
+use outbox_testkit::{PublishFault, When};
+
+use crate::outlets::Ordered;
+use crate::stage::{Stage, calm, config, tenant};
+
+fn pipelined(in_flight: usize) -> RelayConfigBuilder {
+    config().ordering(Ordering::Pipelined { in_flight })
+}
+
+fn relay(stage: &Stage, config: RelayConfigBuilder) -> Relay {
+    let config = config.build().unwrap();
+    let builder = Relay::builder_ordered(stage.store.clone(), Ordered(stage.recorder.clone()), config);
+    let builder = builder.clock(std::sync::Arc::new(stage.clock.clone())).seed(7);
+    builder.observer(stage.seen.clone()).build().unwrap()
+}
+
+/// A publisher that does not declare its order is refused when the relay is built.
+#[test]
+fn a_publisher_that_declares_no_order_is_refused() {
+    let stage = Stage::new();
+    let refused = stage.builder(pipelined(4), stage.recorder.clone()).build().unwrap_err();
+    assert_eq!(refused.problems(), [ConfigProblem::PublisherNotOrdered]);
+    assert!(refused.to_string().contains("Relay::builder_ordered"), "{refused}");
+}
+
+/// Messages are begun in id order, so many at once and no more, whatever order they are answered in.
+#[tokio::test]
+async fn messages_are_begun_by_id_and_so_many_at_once() {
+    let stage = Stage::unordered();
+    let ids = stage.write("a", 10);
+    for (place, id) in ids.iter().enumerate() {
+        let millis = [40, 10, 30, 20][place % 4];
+        stage.publisher.fail(When::Message(*id), PublishFault::Slow(Duration::from_millis(millis)));
+    }
+    let _running = relay(&stage, pipelined(4)).start().unwrap();
+    calm().await;
+    assert_eq!(stage.tried(), ids[..4]);
+    stage.until(|| stage.all_marked()).await;
+    assert_eq!(stage.tried(), ids);
+    assert_eq!(stage.recorder.most_in_flight(), 4);
+    assert_eq!(stage.store.started(StoreOperation::Settle), 1);
+}
+
+/// After a failure nothing is begun, what is on its way is waited for, the prefix is marked, and what was accepted
+/// beyond it goes out again behind the message that failed.
+#[tokio::test]
+async fn a_failure_marks_the_prefix_and_what_was_accepted_beyond_it_comes_again() {
+    for fault in [
+        PublishFault::Refuse(RefusalClass::Refused),
+        PublishFault::PanicInPoll,
+        PublishFault::LoseAcknowledgement,
+        PublishFault::Hang,
+    ] {
+        let stage = Stage::unordered();
+        let ids = stage.write("a", 8);
+        stage.publisher.fail_times(1, When::Message(ids[2]), fault.clone());
+        for id in [ids[1], ids[3], ids[4]] {
+            stage.publisher.fail_times(1, When::Message(id), PublishFault::Slow(Duration::from_millis(100)));
+        }
+        let config = pipelined(4).publish_timeout(Duration::from_secs(1));
+        let _running = relay(&stage, config).start().unwrap();
+        stage.until(|| !stage.seen.back_offs("a").is_empty()).await;
+        assert_eq!(stage.marked("a"), ids[..2], "{fault:?}");
+        // While the hanging one was waited for, the others went on; behind a refusal nothing is begun.
+        let begun = if fault == PublishFault::Hang { 8 } else { 3 };
+        assert_eq!(stage.tried(), ids[..begun], "{fault:?}");
+        stage.publisher.heal();
+        stage.until(|| stage.all_marked()).await;
+        let mut accepted = stage.broker.accepted(&tenant("a"));
+        assert_eq!(accepted.split_off(accepted.len() - 6), ids[2..], "{fault:?}: again, in order");
+    }
+}
+
+/// A message that is refused marks exactly those before it, though later ones were accepted.
+#[tokio::test]
+async fn exactly_the_accepted_prefix_is_marked() {
+    let stage = Stage::unordered();
+    let ids = stage.write("a", 8);
+    stage.publisher.fail_times(1, When::Message(ids[2]), PublishFault::Refuse(RefusalClass::Refused));
+    for id in [ids[0], ids[1]] {
+        stage.publisher.fail_times(1, When::Message(id), PublishFault::Slow(Duration::from_millis(100)));
+    }
+    let _running = relay(&stage, pipelined(4)).start().unwrap();
+    stage.until(|| !stage.seen.back_offs("a").is_empty()).await;
+    assert_eq!((stage.tried(), stage.marked("a")), (ids[..3].to_vec(), ids[..2].to_vec()));
+    stage.until(|| stage.all_marked()).await;
+    assert_eq!(stage.broker.accepted(&tenant("a")), ids);
+}
