@@ -3,7 +3,9 @@
 //!
 //! - Who writes a *store* implements [`Harness`] and writes [`conformance!`]`(Mine);`: one test for each law
 //!   of [the contract](outbox_core::Store), and random stories replayed against a [`model`].
-//! - Who writes a *publisher* implements [`PublisherHarness`] and writes [`publisher_conformance!`]`(Mine);`.
+//! - Who writes a *publisher* implements [`PublisherHarness`] and writes [`publisher_conformance!`]`(Mine);`;
+//!   for one that takes slices or keeps order on the way, [`batch_publisher_conformance!`] or
+//!   [`ordered_publisher_conformance!`] beside it.
 //! - Who tests an *application* takes the [`Recorder`], the faults of [`FaultyPublisher`] and
 //!   [`FaultyStore`], and the [`ManualClock`].
 

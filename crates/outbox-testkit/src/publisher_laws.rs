@@ -1,5 +1,7 @@
 //! The laws of a publisher, and how they are run.
 
+mod faster;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,11 @@ use crate::conformance::{number_from_env, on_a_runtime};
 use crate::cut::Cut;
 use crate::trial::{chain, joined, tenant};
 use crate::{PublisherCapability, PublisherHarness, Received};
+
+pub use self::faster::{
+    batch_is_in_order_and_acknowledged, batch_is_refused_while_the_receiver_is_down, batch_is_repeat_safe,
+    messages_arrive_in_the_order_of_their_first_polls,
+};
 
 /// Makes one `#[test]` of each law of a publisher, named as the law, for a [`PublisherHarness`].
 ///
