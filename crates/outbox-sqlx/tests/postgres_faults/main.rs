@@ -9,6 +9,7 @@ mod durability;
 mod locks;
 mod network;
 mod order;
+mod orderings;
 mod pooler;
 mod pools;
 mod processes;
