@@ -30,12 +30,14 @@ impl Unreadable {
 pub type Cell<T> = Result<T, Unreadable>;
 
 /// A row as a driver reads it: any of its values may be one that another program left behind.
+///
+/// `T` is how it reads the tenant: as a `&str` where it can, for all rows of a claim have the same.
 #[derive(Debug, Clone)]
-pub struct RawRow {
+pub struct RawRow<T = String> {
     /// The id.
     pub id: Cell<i64>,
     /// Whose message it is.
-    pub tenant_id: Cell<String>,
+    pub tenant_id: Cell<T>,
     /// What sort of message it is.
     pub kind: Cell<String>,
     /// Which thing it is about.
@@ -77,8 +79,9 @@ struct UnreadableRow {
     reason: String,
 }
 
-impl RawRow {
-    fn decode(self, columns: &Columns) -> Result<OutboxMessage, UnreadableRow> {
+impl<T: AsRef<str>> RawRow<T> {
+    /// `seen` is the tenant of the row before.
+    fn decode(self, columns: &Columns, seen: &mut Option<TenantId>) -> Result<OutboxMessage, UnreadableRow> {
         let known = self.id.as_ref().ok().copied();
         let unreadable = |column: &str, reason: &dyn ToString| UnreadableRow {
             id: known,
@@ -87,7 +90,13 @@ impl RawRow {
         };
         let id = self.id.map_err(|reason| unreadable(&columns.id, &reason))?;
         let tenant = self.tenant_id.map_err(|reason| unreadable(&columns.tenant_id, &reason))?;
-        let tenant = TenantId::new(tenant).map_err(|reason| unreadable(&columns.tenant_id, &reason))?;
+        let tenant = match seen {
+            Some(seen) if seen.as_str() == tenant.as_ref() => seen.clone(),
+            _ => {
+                let tenant = TenantId::new(tenant.as_ref());
+                seen.insert(tenant.map_err(|reason| unreadable(&columns.tenant_id, &reason))?).clone()
+            }
+        };
         let kind = self.kind.map_err(|reason| unreadable(&columns.kind, &reason))?;
         let subject = self.subject_id.map_err(|reason| unreadable(&columns.subject_id, &reason))?;
         let payload = self.payload.map_err(|reason| unreadable(&columns.payload, &reason))?;
@@ -125,15 +134,16 @@ impl UnreadableRow {
 ///
 /// # Errors
 /// A permanent [`StoreError`] that names the table, the row and what is wrong with it, if it is the first.
-pub fn decode_batch(
-    rows: impl IntoIterator<Item = RawRow>,
+pub fn decode_batch<T: AsRef<str>>(
+    rows: impl IntoIterator<Item = RawRow<T>>,
     table: &OutboxTable,
     dialect: Dialect,
     operation: StoreOperation,
 ) -> Result<Vec<OutboxMessage>, StoreError> {
-    let mut messages = Vec::new();
+    let rows = rows.into_iter();
+    let (mut messages, mut seen) = (Vec::with_capacity(rows.size_hint().0), None);
     for row in rows {
-        match row.decode(table.columns()) {
+        match row.decode(table.columns(), &mut seen) {
             Ok(message) => messages.push(message),
             Err(row) if messages.is_empty() => return Err(row.into_error(table, dialect, operation)),
             Err(_) => break,
@@ -146,14 +156,17 @@ pub fn decode_batch(
 ///
 /// # Errors
 /// A permanent [`StoreError`] that names the table, the row and what is wrong with it, if one cannot be read.
-pub fn decode_all(
-    rows: impl IntoIterator<Item = RawRow>,
+pub fn decode_all<T: AsRef<str>>(
+    rows: impl IntoIterator<Item = RawRow<T>>,
     table: &OutboxTable,
     dialect: Dialect,
     operation: StoreOperation,
 ) -> Result<Vec<OutboxMessage>, StoreError> {
+    let mut seen = None;
     rows.into_iter()
-        .map(|row| row.decode(table.columns()).map_err(|row| row.into_error(table, dialect, operation)))
+        .map(|row| {
+            row.decode(table.columns(), &mut seen).map_err(|row| row.into_error(table, dialect, operation))
+        })
         .collect()
 }
 
@@ -171,6 +184,23 @@ mod tests {
             headers: Ok(None),
             occurred_at: Ok(0),
         }
+    }
+
+    #[test]
+    fn each_row_has_its_own_tenant() {
+        let tenants =
+            ["acme", "acme", "globex", "acme"].map(|tenant| RawRow { tenant_id: Ok(tenant), ..borrowed() });
+        let messages =
+            decode_all(tenants, &OutboxTable::default(), Dialect::Postgres, StoreOperation::Pending);
+        let found = messages
+            .map(|messages| messages.into_iter().map(|message| message.tenant_id.to_string()).collect());
+        let expected: Vec<String> = ["acme", "acme", "globex", "acme"].map(str::to_owned).into();
+        assert_eq!(found.map_err(|error| error.to_string()), Ok(expected));
+    }
+
+    fn borrowed() -> RawRow<&'static str> {
+        let RawRow { id, kind, subject_id, payload, headers, occurred_at, .. } = row(1);
+        RawRow { id, tenant_id: Ok("acme"), kind, subject_id, payload, headers, occurred_at }
     }
 
     fn decode(rows: Vec<RawRow>) -> Result<Vec<i64>, String> {

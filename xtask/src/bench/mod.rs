@@ -17,6 +17,7 @@ mod machine;
 mod progress;
 mod report;
 mod rivals;
+mod slow;
 mod sqlite;
 mod stats;
 mod stores;
@@ -42,6 +43,8 @@ pub enum Part {
     Idle,
     /// What an operation costs as the table grows.
     Growth,
+    /// How fast messages go out when the receiver takes its time.
+    Slow,
     /// What busy and hanging tenants cost another one.
     Fairness,
     /// What each message costs, counted.
@@ -50,7 +53,8 @@ pub enum Part {
 
 impl Part {
     /// Every part, in the order in which they run.
-    pub const ALL: [Self; 5] = [Self::Drain, Self::Idle, Self::Growth, Self::Fairness, Self::Counters];
+    pub const ALL: [Self; 6] =
+        [Self::Drain, Self::Idle, Self::Growth, Self::Slow, Self::Fairness, Self::Counters];
 
     /// What it is called: `drain`.
     pub fn name(self) -> &'static str {
@@ -58,6 +62,7 @@ impl Part {
             Self::Drain => "drain",
             Self::Idle => "idle",
             Self::Growth => "growth",
+            Self::Slow => "slow",
             Self::Fairness => "fairness",
             Self::Counters => "counters",
         }
@@ -116,6 +121,7 @@ async fn measure(bench: &Bench<'_>, machine: &mut Machine) -> Result<Vec<Section
             Part::Drain => drain::measure(bench).await,
             Part::Idle => idle::measure(bench).await,
             Part::Growth => growth::measure(bench).await,
+            Part::Slow => slow::measure(bench).await,
             Part::Fairness => fairness::measure(bench).await,
             Part::Counters => counters::section(bench),
         };

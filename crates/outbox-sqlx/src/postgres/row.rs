@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{Decode, Postgres, Row, Type};
 
 /// A row of the claim's or the pending's statement. The columns are read by their place.
-pub(super) fn message(row: &PgRow) -> RawRow {
+pub(super) fn message(row: &PgRow) -> RawRow<&str> {
     RawRow {
         id: required(row, 0),
         tenant_id: required(row, 1),
