@@ -34,6 +34,13 @@ enum Command {
     #[command(hide = true)]
     DemoReplica(demo::ReplicaOptions),
     Bench(measure::Options),
+    /// One of the bench's writer processes.
+    #[cfg(feature = "bench")]
+    #[command(hide = true)]
+    BenchWriter {
+        /// What to write.
+        order: String,
+    },
     Test(test::Options),
     /// Format, clippy, docs, each feature alone, dependencies and tidiness; warnings are errors.
     Lint,
@@ -48,6 +55,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "demo")]
         Command::DemoReplica(options) => demo::run_replica(&options),
         Command::Bench(options) => measure::run(&options),
+        #[cfg(feature = "bench")]
+        Command::BenchWriter { order } => xtask::bench::write(&order),
         Command::Test(options) => test::run(&options),
         Command::Lint => lint::run(),
         Command::Ci => ci::run(),

@@ -23,7 +23,7 @@ fn postgres_counters_stay_within_their_bounds() {
         ("commits of a batch", counters.commits, 1.0, 1.0),
         ("WAL bytes of a message", counters.wal_bytes, 200.0, 500.0),
         ("dead tuples of a message", counters.dead_tuples, 1.0, 1.0),
-        ("allocations of a message", counters.allocations, 1.0, 7.5),
+        ("allocations of a message", counters.allocations, 1.0, 5.5),
         ("allocations of a message, relay alone", counters.relay_allocations, 0.0, 0.2),
     ];
     for (name, value, least, most) in bounds {

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use outbox_sqlx::postgres::PostgresStore;
+use outbox_core::Settling;
+use outbox_sqlx::postgres::{Durability, PostgresStore};
 use sqlx::PgConnection;
 
 use super::bed::{Bed, Filled, PAYLOAD, PUBLISHED, tenants};
@@ -26,19 +27,34 @@ enum Who {
     Loop,
     RelayAtBatch,
     RelayDefaults,
+    RelayDeletes,
+    RelayRelaxed,
     Plain,
     Cursor,
+    DeletingLoop,
 }
 
 impl Who {
-    const ALL: [Self; 5] = [Self::Loop, Self::RelayAtBatch, Self::RelayDefaults, Self::Plain, Self::Cursor];
+    const ALL: [Self; 8] = [
+        Self::Loop,
+        Self::RelayAtBatch,
+        Self::RelayDefaults,
+        Self::RelayDeletes,
+        Self::RelayRelaxed,
+        Self::Plain,
+        Self::Cursor,
+        Self::DeletingLoop,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Self::Loop => "the database's own loop, batch 1,000",
             Self::RelayAtBatch => "relay, batch 1,000",
             Self::RelayDefaults => "relay, default settings",
+            Self::RelayDeletes => "relay, default settings, deleting",
+            Self::RelayRelaxed => "relay, default settings, relaxed marks",
             Self::Plain => "the plain protocol, batch 32",
+            Self::DeletingLoop => "the database's own loop, deleting",
             Self::Cursor => "one cursor moved, nothing marked",
         }
     }
@@ -71,6 +87,11 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
         let mut lanes = Vec::new();
         for who in Who::ALL {
             let (connection, store) = (bed.connect().await?, bed.store(CONNECTIONS).await?);
+            let store = match who {
+                Who::RelayDeletes => store.with_settling(Settling::Delete),
+                Who::RelayRelaxed => store.with_durability(Durability::Relaxed),
+                _ => store,
+            };
             lanes.push(Lane { who, connection, store, runs: Vec::new() });
         }
         let before = commit::price(&bed).await?;
@@ -99,23 +120,28 @@ impl Lane {
         let ledger = Ledger::new(filled.first, usize::try_from(rows)?, count);
         let (cpu, begin) = (bed.cpu(), Instant::now());
         match self.who {
-            Who::Loop => rivals::run_loop(&mut self.connection, &names, BATCH.cast_signed(), false).await?,
+            Who::Loop | Who::DeletingLoop => {
+                let deletes = self.who == Who::DeletingLoop;
+                rivals::run_loop(&mut self.connection, &names, BATCH.cast_signed(), deletes).await?;
+            }
             Who::Plain => rivals::relay_plainly(&mut self.connection, &names, &ledger).await?,
             Who::Cursor => rivals::move_cursor(bed, &mut self.connection, &names, &ledger).await?,
             Who::RelayAtBatch => {
                 publish(&self.store, &names, &ledger, |config| config.initial_batch(BATCH).max_batch(BATCH))
                     .await?;
             }
-            Who::RelayDefaults => publish(&self.store, &names, &ledger, |config| config).await?,
+            Who::RelayDefaults | Who::RelayDeletes | Who::RelayRelaxed => {
+                publish(&self.store, &names, &ledger, |config| config).await?;
+            }
         }
         let (took, used) = (begin.elapsed(), bed.cpu().used_since(cpu));
         self.check(bed, filled, &ledger).await?;
         Ok(Run::of(rows, took, used))
     }
 
-    /// Every row went out once, in order, and is marked; the cursor marks none, and the loop publishes none.
+    /// Every row went out once, in order, and is marked or gone; the cursor marks none, and a loop publishes none.
     async fn check(&self, bed: &Bed, filled: Filled, ledger: &Ledger) -> Result<()> {
-        if self.who != Who::Loop {
+        if !matches!(self.who, Who::Loop | Who::DeletingLoop) {
             ledger.check()?;
         }
         if self.who == Who::Cursor {
@@ -124,7 +150,8 @@ impl Lane {
             ensure!(bed.number(last).await? == end, "the cursors are not at the end");
             return Ok(());
         }
-        bed.expect(filled, 0, filled.published + filled.rows).await
+        let kept = if matches!(self.who, Who::RelayDeletes | Who::DeletingLoop) { 0 } else { filled.rows };
+        bed.expect(filled, 0, filled.published + kept).await
     }
 }
 
@@ -172,6 +199,7 @@ fn section(count: usize, rows: u64, repetitions: usize, price: (f64, f64), lanes
     }
     section.at_least("relay to loop, at equal batch", 0.9, ratio(Who::RelayAtBatch, Who::Loop), "");
     section.at_least("default settings to plain", 10.0, ratio(Who::RelayDefaults, Who::Plain), "");
+    section.at_least("deleting to marking", 2.5, ratio(Who::RelayDeletes, Who::RelayDefaults), "");
     section.at_least("default settings", PEER, middle(Who::RelayDefaults, |run| run.rate), "rows/s");
     section.at_most(
         "client CPU to server CPU, default settings",

@@ -12,8 +12,10 @@ mod drain;
 mod fairness;
 mod growth;
 mod idle;
+mod latency;
 mod ledger;
 mod machine;
+mod mariadb;
 mod progress;
 mod report;
 mod rivals;
@@ -22,11 +24,14 @@ mod sqlite;
 mod stats;
 mod stores;
 mod wire;
+mod writer;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+
+pub use self::writer::write;
 
 use self::machine::Machine;
 use self::progress::Progress;
@@ -39,6 +44,8 @@ use crate::servers::install::Program;
 pub enum Part {
     /// How fast a backlog goes out.
     Drain,
+    /// How soon a message goes out.
+    Latency,
     /// What a relay costs that has nothing to do.
     Idle,
     /// What an operation costs as the table grows.
@@ -53,13 +60,14 @@ pub enum Part {
 
 impl Part {
     /// Every part, in the order in which they run.
-    pub const ALL: [Self; 6] =
-        [Self::Drain, Self::Idle, Self::Growth, Self::Slow, Self::Fairness, Self::Counters];
+    pub const ALL: [Self; 7] =
+        [Self::Drain, Self::Latency, Self::Idle, Self::Growth, Self::Slow, Self::Fairness, Self::Counters];
 
     /// What it is called: `drain`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Drain => "drain",
+            Self::Latency => "latency",
             Self::Idle => "idle",
             Self::Growth => "growth",
             Self::Slow => "slow",
@@ -106,7 +114,7 @@ pub fn run(settings: &Settings) -> Result<bool> {
     let bench = Bench { settings, progress: Progress::begin() };
     let mut machine = Machine::look();
     let sections = runtime.block_on(measure(&bench, &mut machine))?;
-    write(&bench, &machine, &sections)?;
+    write_down(&bench, &machine, &sections)?;
     Ok(sections.iter().flat_map(|section| &section.goals).all(|goal| goal.met))
 }
 
@@ -119,6 +127,7 @@ async fn measure(bench: &Bench<'_>, machine: &mut Machine) -> Result<Vec<Section
         bench.progress.tell(&format!("part {}", part.name()));
         let measured = match part {
             Part::Drain => drain::measure(bench).await,
+            Part::Latency => latency::measure(bench).await,
             Part::Idle => idle::measure(bench).await,
             Part::Growth => growth::measure(bench).await,
             Part::Slow => slow::measure(bench).await,
@@ -130,7 +139,7 @@ async fn measure(bench: &Bench<'_>, machine: &mut Machine) -> Result<Vec<Section
     Ok(sections)
 }
 
-fn write(bench: &Bench<'_>, machine: &Machine, sections: &[Section]) -> Result<()> {
+fn write_down(bench: &Bench<'_>, machine: &Machine, sections: &[Section]) -> Result<()> {
     let page = page(machine, sections);
     print!("{page}");
     let out = &bench.settings.out;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use outbox_core::{NewMessage, TenantId};
+use outbox_core::{MessageId, NewMessage, TenantId};
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
 use sqlx::sqlite::{
@@ -18,7 +18,7 @@ use crate::servers::Folder;
 pub(super) struct SqliteBed {
     pool: SqlitePool,
     table: SqliteTable,
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl SqliteBed {
@@ -35,25 +35,29 @@ impl SqliteBed {
         let mut connection = pool.acquire().await?;
         table.create(&mut connection).await?;
         drop(connection);
-        Ok(Self { pool, table, _folder: folder })
+        Ok(Self { pool, table, folder })
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("sqlite:{}", self.folder.path().join("outbox.db").display())
     }
 
     pub(super) fn store(&self) -> Result<SqliteStore> {
         Ok(SqliteStore::new(self.pool.clone(), OutboxTable::default())?)
     }
 
-    /// Empties the table and appends messages of the tenants in turn; answers the first one's id.
-    pub(super) async fn fill(&self, rows: usize, tenants: usize) -> Result<i64> {
+    /// Empties the table and appends messages of the tenants in turn; answers their ids.
+    pub(super) async fn fill(&self, rows: usize, tenants: usize) -> Result<Vec<i64>> {
         sqlx::query("DELETE FROM outbox_message").execute(&self.pool).await?;
         let mut transaction = self.pool.begin().await?;
         let messages = messages(rows, tenants)?;
-        let mut first = None;
+        let mut ids = Vec::with_capacity(rows);
         for some in messages.chunks(1_000) {
-            let ids = self.table.append_all(&mut transaction, some).await?;
-            first = first.or(ids.first().map(|id| id.get()));
+            let some = self.table.append_all(&mut transaction, some).await?;
+            ids.extend(some.into_iter().map(MessageId::get));
         }
         transaction.commit().await?;
-        Ok(first.unwrap_or(1))
+        Ok(ids)
     }
 
     /// Checks that nothing is pending.

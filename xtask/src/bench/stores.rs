@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use outbox_core::{ProbeRequest, Store, Tenants};
+use outbox_core::{MessageId, ProbeRequest, Store, Tenants};
 use outbox_memory::MemoryStore;
 
 use super::Bench;
 use super::bed::{PAYLOAD, tenants};
 use super::ledger::{Ledger, publish};
+use super::mariadb::MariaBed;
 use super::report::{Section, number};
 use super::sqlite::{SqliteBed, messages};
 use super::stats::{as_f64, median};
@@ -24,20 +25,25 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Section> {
         &["store", "rows/s, 1 tenant", "rows/s, 100 tenants"],
     );
     let sqlite = SqliteBed::create().await?;
-    let mut rates = [const { [const { Vec::new() }; 2] }; 2];
+    let mariadb = MariaBed::start().await?;
+    let mut rates = [const { [const { Vec::new() }; 2] }; 3];
     for _ in 0..repetitions {
         for (place, count) in [1, 100].into_iter().enumerate() {
-            let [of_memory, of_sqlite] = &mut rates;
+            let [of_memory, of_sqlite, of_mariadb] = &mut rates;
             let memory = MemoryStore::new();
-            let first = memory.append_all(messages(rows, count)?).first().map_or(1, |id| id.get());
-            of_memory[place].push(drain(memory, first, rows, count).await?);
+            let ids = memory.append_all(messages(rows, count)?).into_iter().map(MessageId::get).collect();
+            of_memory[place].push(drain(memory, ids, count).await?);
 
-            let first = sqlite.fill(rows, count).await?;
-            of_sqlite[place].push(drain(sqlite.store()?, first, rows, count).await?);
+            let ids = sqlite.fill(rows, count).await?;
+            of_sqlite[place].push(drain(sqlite.store()?, ids, count).await?);
             sqlite.expect_drained().await?;
+
+            let ids = mariadb.fill(rows, count).await?;
+            of_mariadb[place].push(drain(mariadb.store().await?, ids, count).await?);
+            mariadb.expect_drained().await?;
         }
     }
-    for (name, [one, hundred]) in ["memory", "SQLite"].into_iter().zip(&rates) {
+    for (name, [one, hundred]) in ["memory", "SQLite", "MariaDB"].into_iter().zip(&rates) {
         bench.progress.tell(&format!("drain, {name}: {} rows/s", number(median(one))));
         section.row([name.to_owned(), number(median(one)), number(median(hundred))]);
     }
@@ -45,8 +51,9 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Section> {
 }
 
 /// Rows in a second.
-async fn drain(store: impl Store + Clone, first: i64, rows: usize, count: usize) -> Result<f64> {
-    let ledger = Ledger::new(first, rows, count);
+async fn drain(store: impl Store + Clone, ids: Vec<i64>, count: usize) -> Result<f64> {
+    let rows = ids.len();
+    let ledger = Ledger::of(ids, count);
     let begin = Instant::now();
     publish(&store, &tenants(count), &ledger, |config| config).await?;
     let took = begin.elapsed();
