@@ -1,5 +1,6 @@
 //! The plans of the statements that must stay cheap, pinned by `EXPLAIN`, after an `ANALYZE` in a backlog.
 
+use outbox_core::Settling;
 use outbox_sql::dialect::postgres::PostgresStatements;
 use outbox_sqlx::OutboxTable;
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -109,5 +110,36 @@ async fn the_probe_is_a_loose_scan_of_the_index() {
     assert!(probe.contains("Recursive Union (actual rows=8 loops=1)"), "{probe}");
     assert!(probe.matches(PENDING_INDEX).count() == 2, "{probe}");
     assert!(!probe.contains("rows=40"), "{probe}");
+    database.drop().await;
+}
+
+/// A mark goes to its rows by the primary key, whether the planner knows of the backlog or has its statistics from
+/// before: the index of what is pending looks empty then, and reading all of it cheap.
+#[tokio::test]
+async fn a_mark_goes_by_the_primary_key_with_statistics_from_before_the_backlog() {
+    let database = Database::create().await;
+    database.make(&OutboxTable::default()).await;
+    let insert = "INSERT INTO outbox_message (tenant_id, kind, subject_id, published_at)";
+    database.run(format!("{insert} SELECT 'big', 'k', 's', now() FROM generate_series(1, 20000)")).await;
+    database.run("VACUUM (ANALYZE) outbox_message").await;
+    database.run(format!("{insert} SELECT 'big', 'k', 's', NULL FROM generate_series(1, 20000)")).await;
+    let table = OutboxTable::default();
+    let marking = PostgresStatements::new(&table).unwrap();
+    let deleting = marking.clone().with_settling(&table, Settling::Delete);
+    let mut first = 20_001;
+    for state in ["SELECT 1", "VACUUM (ANALYZE) outbox_message"] {
+        database.run(state).await;
+        for mark in [&marking.mark, &deleting.mark] {
+            for mode in ["force_custom_plan", "force_generic_plan"] {
+                let ids: Vec<String> = (first..first + 32).map(|id| id.to_string()).collect();
+                first += 32;
+                let values = format!("('{{{}}}')", ids.join(","));
+                let plan = plan(&database, mark, "(bigint[])", &values, mode).await;
+                assert!(plan.contains("Index Scan using outbox_message_pkey"), "{plan}");
+                assert!(!plan.contains(PENDING_INDEX) && !plan.contains("Rows Removed"), "{plan}");
+                assert!(plan.contains("(actual rows=32 loops=1)"), "{plan}");
+            }
+        }
+    }
     database.drop().await;
 }
