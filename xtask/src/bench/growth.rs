@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, HealthCheck, ProbeRequest, RelayConfig, Settlement, Store, TenantId,
+    ClaimOutcome, ClaimRequest, HealthCheck, ProbeRequest, RelayConfig, Settlement, Store, TenantId, Tenants,
 };
 use outbox_sqlx::postgres::PostgresStore;
 
@@ -57,6 +57,12 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
     let rows = |rows: u64| number(as_f64(rows));
 
     bed.fill(0, few, 1).await?;
+    // Connections, statements and what the server reads once are not what is measured.
+    let tenant = TenantId::new("tenant-0")?;
+    for _ in 0..TRIES {
+        claim(&look.store, &tenant).await?;
+        look.store.probe(&ProbeRequest::new(Tenants::Discovered)).await?;
+    }
     let small = look.at(&format!("1: {} pending", rows(few)), 1, None).await?;
     let base = Some(("1", small));
     bed.append(many - few, 1, false).await?;

@@ -33,7 +33,7 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
     );
     let (mut statements, mut client) = (0.0, 0.0);
     for count in [Some(1), Some(100), Some(1_000), Some(10_000), None] {
-        let name = count.map_or("discovered".to_owned(), |count| number(as_f64(count as u64)));
+        let name = count.map_or("discovered".to_owned(), |count| super::report::count(count as u64));
         bench.progress.tell(&format!("idle, {name} tenants"));
         let idle = idle(&bed, count, time).await?;
         statements = f64::max(statements, idle.statements);

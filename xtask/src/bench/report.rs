@@ -157,6 +157,12 @@ pub(super) fn number(value: f64) -> String {
     format!("{value:.places$}")
 }
 
+/// A count, whole, thousands apart.
+pub(super) fn count(value: u64) -> String {
+    let value = super::stats::as_f64(value);
+    if value < 100.0 { value.to_string() } else { number(value) }
+}
+
 /// How many times one number is another: `12.3x`.
 pub(super) fn times(value: f64, of: f64) -> String {
     if of > 0.0 { format!("{}x", number(value / of)) } else { "-".to_owned() }
@@ -171,6 +177,7 @@ mod tests {
     fn numbers_are_readable() {
         let shown = [1_234_567.0, 999.6, 100.0, 12.34, 1.234, 0.01, 0.0, -1_500.0].map(number);
         assert_eq!(shown, ["1,234,567", "1,000", "100", "12.3", "1.23", "0.010", "0.00", "-1,500"]);
+        assert_eq!([1, 99, 100, 10_000].map(count), ["1", "99", "100", "10,000"]);
         assert_eq!(times(5.0, 2.0), "2.50x");
         assert_eq!(times(5.0, 0.0), "-");
     }
