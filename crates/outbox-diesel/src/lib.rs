@@ -6,11 +6,15 @@
 //! and the connection is the application's. SQLite is such a library itself: `sqlite` links the system's, and
 //! `sqlite-bundled` builds it.
 //!
-//! A store (`SqliteStore`) is what the relay reads from, on connections of its own or, with the features `bb8` and
-//! `deadpool`, on a pool of `diesel-async`. It needs a tokio runtime, of either flavour.
+//! A store (`PostgresStore`, `SqliteStore`) is what the relay reads from: on a pool of `diesel-async`, by the features
+//! `bb8` and `deadpool`; SQLite's on connections of its own as well. It needs a tokio runtime, of either flavour.
 
+#[cfg(all(feature = "async", feature = "postgres"))]
+mod connection;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod error;
+#[cfg(all(feature = "async", feature = "postgres"))]
+pub mod pool;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "sqlite")]
@@ -22,3 +26,10 @@ pub use outbox_sql::{Columns, InvalidMessage, InvalidTable, OutboxTable, Payload
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use crate::error::AppendError;
+
+/// What the README shows, compiled.
+#[cfg(all(doctest, feature = "postgres", feature = "deadpool"))]
+mod samples {
+    #[doc = include_str!("../README.md")]
+    mod readme {}
+}

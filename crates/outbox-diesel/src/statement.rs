@@ -68,3 +68,40 @@ where
         pass.push_bind_param_value_only(&self.value)
     }
 }
+
+#[cfg(feature = "async")]
+mod asynchronous {
+    use diesel::QueryResult;
+    use diesel::result::Error;
+    use diesel_async::methods::LoadQuery;
+    use diesel_async::{AsyncConnectionCore, RunQueryDsl};
+    use futures_util::TryFutureExt;
+    use futures_util::future::BoxFuture;
+
+    use super::{Backend, Statement};
+
+    // Boxed, so that a future of ours which awaits one is `Send` wherever it is spawned: the compiler cannot prove
+    // that of Diesel's own.
+    impl<'q, DB: Backend + 'q, ST: 'q> Statement<'q, DB, ST> {
+        /// The rows that it answers.
+        pub(crate) fn rows<'c, U, C>(self, connection: &'c mut C) -> BoxFuture<'c, QueryResult<Vec<U>>>
+        where
+            C: AsyncConnectionCore<Backend = DB>,
+            U: Send + 'c,
+            Self: LoadQuery<'q, C, U> + 'c,
+        {
+            Box::pin(self.get_results(connection))
+        }
+
+        /// The first row that it answers; there must be one.
+        pub(crate) fn one_row<'c, U, C>(self, connection: &'c mut C) -> BoxFuture<'c, QueryResult<U>>
+        where
+            C: AsyncConnectionCore<Backend = DB>,
+            U: Send + 'c,
+            Self: LoadQuery<'q, C, U> + 'c,
+        {
+            let first = |rows: Vec<U>| std::future::ready(rows.into_iter().next().ok_or(Error::NotFound));
+            Box::pin(self.rows(connection).and_then(first))
+        }
+    }
+}

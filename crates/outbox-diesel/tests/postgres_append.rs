@@ -1,6 +1,8 @@
 //! Writing on PostgreSQL, from a synchronous connection and from one of `diesel-async`.
 #![cfg(feature = "postgres")]
 
+#[path = "../../outbox-sqlx/tests/support/driver.rs"]
+mod driver;
 #[path = "../../outbox-sqlx/tests/support/postgres.rs"]
 mod support;
 
@@ -205,5 +207,49 @@ async fn an_asynchronous_connection_appends_in_its_own_transaction() {
     });
     let ids = ids.await.unwrap();
     assert_is_story(&pending(&database).await, &ids);
+    database.drop().await;
+}
+
+/// The drop-in migration makes the table of the default description, as the DDL does, and takes it away; `table!` is
+/// that table, column by column.
+#[tokio::test]
+async fn the_migration_is_the_ddl_and_the_schema_is_its_table() {
+    use outbox_diesel::postgres::schema::outbox_message as messages;
+    const UP: &str = include_str!("../migrations/postgres/2026-01-01-000000_outbox_message/up.sql");
+    const DOWN: &str = include_str!("../migrations/postgres/2026-01-01-000000_outbox_message/down.sql");
+    let table = PostgresTable::new(OutboxTable::default()).unwrap();
+    assert_eq!(UP, table.ddl());
+    let database = Database::create().await;
+    let url = url(&database);
+    let check = tokio::task::spawn_blocking(move || {
+        let mut connection = PgConnection::establish(&url).unwrap();
+        connection.batch_execute(UP).unwrap();
+        let written = table.append(&message("acme", "1")).execute(&mut connection).unwrap();
+        let pending = messages::published_at.is_null().and(messages::headers.is_null());
+        let read = messages::table
+            .filter(pending.and(messages::occurred_at.le(diesel::dsl::now)))
+            .select((
+                messages::id,
+                messages::tenant_id,
+                messages::kind,
+                messages::subject_id,
+                messages::payload,
+            ))
+            .load::<(i64, String, String, String, Option<Vec<u8>>)>(&mut connection);
+        let row = (written.get(), "acme".into(), "kind".into(), "subject".into(), Some(b"1".to_vec()));
+        assert_eq!(read.unwrap(), [row]);
+        // Each column's type, as the server calls what Diesel says it is.
+        let types = "SELECT string_agg(attname || ' ' || format_type(atttypid, -1), ', ' ORDER BY attnum)
+                     FROM pg_attribute WHERE attrelid = 'outbox_message'::regclass AND attnum > 0";
+        let types = diesel::dsl::sql::<diesel::sql_types::Text>(types).get_result::<String>(&mut connection);
+        assert_eq!(
+            types.unwrap(),
+            "id bigint, tenant_id text, kind text, subject_id text, payload bytea, headers jsonb, \
+             occurred_at timestamp with time zone, published_at timestamp with time zone"
+        );
+        connection.batch_execute(DOWN).unwrap();
+        messages::table.count().get_result::<i64>(&mut connection).unwrap_err();
+    });
+    check.await.unwrap();
     database.drop().await;
 }

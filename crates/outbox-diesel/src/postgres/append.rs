@@ -132,7 +132,7 @@ impl PostgresAppendAll<'_> {
         if self.messages.is_empty() {
             return Ok(Vec::new());
         }
-        self.ids(diesel_async::RunQueryDsl::get_results(self.statement(), connection).await)
+        self.ids(self.statement().rows(connection).await)
     }
 
     fn check(self) -> Result<(), AppendError> {

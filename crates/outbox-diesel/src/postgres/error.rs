@@ -6,6 +6,9 @@ use outbox_sql::dialect::postgres::error::{APPEND_RIGHTS, NO_CONNECTION, meaning
 
 use crate::AppendError;
 
+#[cfg(feature = "async")]
+pub(super) use self::relay::{Context, Failure};
+
 /// Says why messages were not appended to a table, and what to do.
 pub(super) fn append_error(error: Error, table: &str) -> AppendError {
     AppendError::database(meaning_of(&error, table, APPEND_RIGHTS).into_words(), error)
@@ -15,14 +18,33 @@ pub(super) fn append_error(error: Error, table: &str) -> AppendError {
 fn meaning_of(error: &Error, table: &str, rights: &str) -> Meaning {
     use DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
     match error {
-        Error::DatabaseError(ClosedConnection | UnableToSendCommand, _) | Error::BrokenTransactionManager => {
-            Meaning::may_go_away(NO_CONNECTION)
-        }
-        Error::DatabaseError(kind, database) => {
-            let message = database.message();
-            meaning(sql_state(*kind, message).unwrap_or_default(), message, table, rights)
+        Error::DatabaseError(ClosedConnection | UnableToSendCommand, said) => unsent(said.message()),
+        Error::BrokenTransactionManager => Meaning::may_go_away(NO_CONNECTION),
+        Error::DatabaseError(kind, said) => {
+            let message = said.message();
+            match sql_state(*kind, message) {
+                Some("42P05" | "26000") => Meaning::stays(format!(
+                    "{message}: a transaction pooler that keeps no track of prepared statements is in between, \
+                     connect directly"
+                )),
+                Some(code) => meaning(code, message, table, rights),
+                None => Meaning::may_go_away(format!(
+                    "PostgreSQL could not run the statement ({message}); if it stays so, ask check()"
+                )),
+            }
         }
         _ => unreadable(table),
+    }
+}
+
+/// What it means that nothing could be sent. Only the text tells a wrong configuration from a lost connection.
+fn unsent(message: &str) -> Meaning {
+    if message.starts_with("invalid connection string") || message.starts_with("invalid configuration") {
+        Meaning::stays("the connection's configuration is wrong")
+    } else if message.contains("TLS") {
+        Meaning::stays("no TLS connection to PostgreSQL could be made")
+    } else {
+        Meaning::may_go_away(NO_CONNECTION)
     }
 }
 
@@ -40,4 +62,67 @@ fn sql_state(kind: DatabaseErrorKind, message: &str) -> Option<&'static str> {
         DatabaseErrorKind::ReadOnlyTransaction => "25006",
         _ => return sql_state_of(message),
     })
+}
+
+#[cfg(feature = "async")]
+mod relay {
+    use diesel::ConnectionError;
+    use diesel::result::Error;
+    use outbox_core::{Settling, StoreError, StoreOperation};
+    use outbox_sql::Meaning;
+    use outbox_sql::dialect::postgres::error::{NO_CONNECTION, POOL_IS_BUSY, POOL_IS_CLOSED, relay_rights};
+
+    use super::meaning_of;
+    use crate::connection::Gone;
+    use crate::pool::PoolError;
+
+    /// What an operation of the store can fail with.
+    #[derive(Debug, thiserror::Error)]
+    pub(crate) enum Failure {
+        #[error(transparent)]
+        Pool(#[from] PoolError),
+        #[error(transparent)]
+        Database(#[from] Error),
+        #[error(transparent)]
+        Gone(#[from] Gone),
+    }
+
+    /// What an operation was about, for its errors.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct Context<'a> {
+        pub(crate) operation: StoreOperation,
+        /// Schema and table, for a person to read.
+        pub(crate) table: &'a str,
+        /// What the store does with a published row, which decides the rights that it needs.
+        pub(crate) settling: Settling,
+    }
+
+    impl Context<'_> {
+        /// Says what a driver's error means, and what to do.
+        pub(crate) fn error(self, failure: Failure) -> StoreError {
+            let meaning = match &failure {
+                Failure::Database(error) | Failure::Pool(PoolError::Query(error)) => {
+                    meaning_of(error, self.table, relay_rights(self.settling))
+                }
+                Failure::Pool(PoolError::Connection(error)) => self.no_connection(error),
+                Failure::Pool(PoolError::TimedOut) => Meaning::may_go_away(POOL_IS_BUSY),
+                Failure::Pool(PoolError::Closed) => Meaning::stays(POOL_IS_CLOSED),
+                Failure::Pool(PoolError::Other(_)) => Meaning::stays("the pool gave no connection"),
+                Failure::Gone(_) => Meaning::may_go_away(NO_CONNECTION),
+            };
+            meaning.store_error(self.operation, failure)
+        }
+
+        fn no_connection(self, error: &ConnectionError) -> Meaning {
+            match error {
+                ConnectionError::CouldntSetupConfiguration(error) => {
+                    meaning_of(error, self.table, relay_rights(self.settling))
+                }
+                ConnectionError::InvalidConnectionUrl(_) | ConnectionError::InvalidCString(_) => {
+                    Meaning::stays("the connection's configuration is wrong")
+                }
+                _ => Meaning::may_go_away(NO_CONNECTION),
+            }
+        }
+    }
 }

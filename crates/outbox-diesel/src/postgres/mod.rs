@@ -1,8 +1,25 @@
 //! PostgreSQL.
 //!
-//! [`PostgresTable`] appends messages on the application's own connection, in its transaction.
+//! [`PostgresTable`] appends messages on the application's own connection, in its transaction;
+//! `PostgresStore` (feature `async`) is what the relay reads from.
 
 mod append;
+#[cfg(feature = "async")]
+mod check;
+#[cfg(feature = "async")]
+mod claim;
 mod error;
+#[cfg(feature = "async")]
+mod row;
+pub mod schema;
+#[cfg(feature = "async")]
+mod store;
+
+#[cfg(feature = "async")]
+pub use outbox_sql::check::{Finding, Severity};
+#[cfg(feature = "async")]
+pub use outbox_sql::dialect::postgres::Durability;
 
 pub use self::append::{PostgresAppend, PostgresAppendAll, PostgresTable};
+#[cfg(feature = "async")]
+pub use self::store::PostgresStore;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use outbox_core::{ClaimOutcome, HealthReport, MessageId, ProbeRequest, Relay, Settlement, Store, Tenants};
-use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
+use outbox_sqlx::OutboxTable;
 use outbox_testkit::Recorder;
-use sqlx::Connection as _;
 
-use crate::stage::{Replica, Stage, assert_pool_is_whole, quick, soon};
-use crate::support::{STORE, message, request, tenant};
+use super::driver::{PostgresStore, StorePool};
+use super::stage::{Replica, Stage, assert_pool_is_whole, quick, soon};
+use super::support::{STORE, message, request, tenant};
 
 const DROPS: u32 = 1_000;
 
@@ -39,7 +39,7 @@ async fn cut<F: Future>(random: &mut Rng, future: F) -> Option<F::Output> {
 }
 
 /// One of the store's operations, or the application's append in its own transaction, dropped somewhere.
-async fn operation(random: &mut Rng, store: &PostgresStore, table: &PostgresTable) {
+async fn operation(random: &mut Rng, store: &PostgresStore, pool: &StorePool) {
     match random.u32(0..6) {
         0 => {
             let _ = cut(random, store.probe(&ProbeRequest::new(Tenants::Discovered))).await;
@@ -63,12 +63,8 @@ async fn operation(random: &mut Rng, store: &PostgresStore, table: &PostgresTabl
             let _ = cut(random, claimed.claim.settle(Settlement::published(published))).await;
         }
         _ => {
-            let mut connection = store.pool().acquire().await.unwrap();
-            let mut transaction = connection.begin().await.unwrap();
-            let message = message("cut", "{}");
-            if cut(random, table.append(&mut transaction, &message)).await.is_some() {
-                transaction.commit().await.unwrap();
-            }
+            let (table, message) = (OutboxTable::default(), message("cut", "{}"));
+            pool.append_in_transaction(&table, &message, async |append| cut(random, append).await).await;
         }
     }
 }
@@ -80,14 +76,14 @@ async fn operation(random: &mut Rng, store: &PostgresStore, table: &PostgresTabl
 async fn a_thousand_dropped_futures_lose_no_write_of_the_application_and_leave_nothing_behind() {
     let stage = Stage::new().await;
     let store = stage.store(3);
+    let pool = StorePool::of(&store);
     let mut random = Rng::with_seed(0x0b0c);
     stage.append("acme", 3).await;
     let count = "SELECT count(*) FROM outbox_message WHERE tenant_id = 'application'";
     for round in 1..=DROPS {
-        operation(&mut random, &store, &stage.table).await;
-        let mut connection = soon("a connection of the pool", store.pool().acquire()).await.unwrap();
-        stage.table.append(&mut connection, &message("application", "{}")).await.unwrap();
-        drop(connection);
+        operation(&mut random, &store, &pool).await;
+        let message = message("application", "{}");
+        soon("the application's write", pool.append(stage.table.description(), &message)).await;
         assert_eq!(stage.database.number(count).await, i64::from(round), "round {round}: the write was lost");
         if round % 50 == 0 {
             stage.append("acme", 3).await;

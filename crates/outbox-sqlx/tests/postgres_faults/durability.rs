@@ -1,13 +1,13 @@
 //! A server that crashes under relaxed marks.
 
 use outbox_core::Settling;
-use outbox_sqlx::postgres::Durability;
+use outbox_sql::dialect::postgres::Durability;
 use outbox_testkit::Recorder;
 use rustix::process::{Pid, Signal, kill_process};
 use xtask::servers::Postgres;
 
-use crate::stage::{Replica, Stage, quick, soon};
-use crate::support::tenant;
+use super::stage::{Replica, Stage, quick, soon};
+use super::support::tenant;
 
 /// The crash takes marks back that were answered: what they told of is published again, in order, and nothing is
 /// lost. A durable mark is not taken back.

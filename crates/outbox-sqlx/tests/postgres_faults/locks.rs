@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use outbox_core::OperationKind;
 use outbox_testkit::Recorder;
 
-use crate::stage::{Entry, Gate, Replica, Stage, assert_pool_is_whole, quick, soon};
-use crate::support::tenant;
+use super::stage::{Entry, Gate, Replica, Stage, assert_pool_is_whole, quick, soon};
+use super::support::tenant;
 
 const TIMEOUT: Duration = Duration::from_millis(400);
 
@@ -50,7 +50,7 @@ async fn a_table_lock_asked_for_during_a_publish_waits_for_the_mark_and_repeats_
     assert_eq!(recorder.accepted(&tenant("acme")), written);
     replica.health(outbox_core::HealthReport::is_healthy).await;
     replica.stop().await;
-    stage.database.wait_until_nothing_is_left(crate::support::STORE).await;
+    stage.database.wait_until_nothing_is_left(super::support::STORE).await;
     assert_pool_is_whole(&store).await;
     stage.end().await;
 }
@@ -82,7 +82,7 @@ async fn a_table_locked_during_the_mark_costs_that_batch_published_again() {
     assert_eq!(recorder.accepted(&tenant("acme")), expected);
     replica.journal.wait_for(1, |entry| matches!(entry, Entry::Recovered(_))).await;
     replica.stop().await;
-    stage.database.wait_until_nothing_is_left(crate::support::STORE).await;
+    stage.database.wait_until_nothing_is_left(super::support::STORE).await;
     assert_pool_is_whole(&store).await;
     stage.end().await;
 }
@@ -94,7 +94,7 @@ async fn an_abandoned_write_transaction_stops_no_tenant() {
     stage.database.run("CREATE TABLE unrelated (n int)").await;
     let mut abandoned = stage.database.admin.begin().await.unwrap();
     sqlx::raw_sql("INSERT INTO unrelated VALUES (1)").execute(&mut *abandoned).await.unwrap();
-    stage.table.append(&mut abandoned, &crate::support::message("abandoned", "{}")).await.unwrap();
+    stage.table.append(&mut abandoned, &super::support::message("abandoned", "{}")).await.unwrap();
     let tenants: Vec<String> = (1..=10).map(|number| format!("T{number}")).collect();
     let recorder = Recorder::new();
     let replica = Replica::start(&stage.store(6), recorder.clone(), quick());
@@ -124,14 +124,13 @@ async fn looking_at_a_held_tenant_many_times_takes_no_further_connection() {
     let holder = Replica::start(&stage.store(2), recorder.clone(), quick());
     gate.entered().await;
     let options = stage.options().application_name("looker");
-    let pool = sqlx::postgres::PgPoolOptions::new().max_connections(3);
     let config = quick().poll_interval(Duration::from_millis(1));
-    let looker = Replica::start(&stage.store_on(pool, options), recorder.clone(), config);
+    let looker = Replica::start(&stage.store_as(options, 3), recorder.clone(), config);
     looker.journal.wait_for(50, |entry| *entry == Entry::Held).await;
     let sessions = "SELECT coalesce(string_agg(pid::text, ',' ORDER BY pid), '') FROM pg_stat_activity
                     WHERE application_name = 'looker' AND datname = current_database()";
     let before = stage.database.text(sessions).await;
-    looker.journal.wait_for(1_000, |entry| *entry == Entry::Held).await;
+    looker.journal.wait_for(300, |entry| *entry == Entry::Held).await;
     assert_eq!(stage.database.text(sessions).await, before, "other sessions than before");
     assert!(before.split(',').count() <= 3, "{before}");
     assert_eq!(looker.journal.count(|entry| matches!(entry, Entry::BackedOff { .. })), 0);

@@ -5,6 +5,8 @@
 #![cfg(feature = "postgres")]
 
 mod cancellation;
+#[path = "../support/driver.rs"]
+mod driver;
 mod durability;
 mod locks;
 mod network;

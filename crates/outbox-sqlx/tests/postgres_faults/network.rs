@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use outbox_core::SystemClock;
 use outbox_core::{HealthProblem, HealthReport, OperationKind};
-use outbox_sqlx::postgres::PostgresStore;
 use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
-use sqlx::postgres::{PgPoolOptions, PgSslMode};
+use sqlx::postgres::PgSslMode;
 use xtask::servers::Proxy;
 
-use crate::stage::{
+use super::driver::PostgresStore;
+use super::stage::{
     BOUND, Entry, Replica, Stage, assert_pool_is_whole, quick, recorded, soon, started, tcp_server,
 };
-use crate::support::{STORE, tenant};
+use super::support::{STORE, tenant};
 
 const STORE_TIMEOUT: Duration = Duration::from_millis(500);
 const HEALTH_TIMEOUT: Duration = Duration::from_millis(300);
@@ -32,7 +32,7 @@ impl Line {
         let stage = Stage::on(server, name).await;
         let proxy = Arc::new(Proxy::start(server.address()).unwrap());
         let options = stage.options().host("127.0.0.1").port(proxy.port()).ssl_mode(PgSslMode::Disable);
-        let store = stage.store_on(PgPoolOptions::new().max_connections(2), options);
+        let store = stage.store_as(options, 2);
         Self { stage, proxy, store, all: Recorder::new() }
     }
 

@@ -4,8 +4,8 @@ use outbox_core::{MessageId, RefusalClass, SystemClock};
 use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
 use std::sync::Arc;
 
-use crate::stage::{Entry, Replica, Stage, quick, recorded, soon};
-use crate::support::{message, tenant};
+use super::stage::{Entry, Replica, Stage, quick, recorded, soon};
+use super::support::{message, tenant};
 
 /// The lower id commits later: it is published then, and never skipped by a cursor. Outbox order is the order in
 /// which rows become visible, which is documented.

@@ -8,8 +8,8 @@ use outbox_testkit::Recorder;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use xtask::servers::{PgBouncer, PoolMode, Postgres};
 
-use crate::stage::{Entry, Replica, Stage, quick, soon};
-use crate::support::{message, tenant};
+use super::stage::{Entry, Replica, Stage, quick, soon};
+use super::support::{message, tenant};
 
 /// A store through the pooler, which takes none of the options that a role is set by.
 fn through(pooler: &PgBouncer, stage: &Stage) -> PostgresStore {

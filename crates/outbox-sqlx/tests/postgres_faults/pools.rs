@@ -6,8 +6,8 @@ use std::time::Duration;
 use outbox_core::{HealthReport, Relay};
 use outbox_testkit::Recorder;
 
-use crate::stage::{Entry, Gate, Replica, Stage, assert_pool_is_whole, quick, soon};
-use crate::support::{STORE, tenant};
+use super::stage::{Entry, Gate, Replica, Stage, assert_pool_is_whole, quick, soon};
+use super::support::{STORE, tenant};
 
 /// Everything is published in order on a pool of this size, with health asked all the while, and a stop ends.
 async fn everything_works_on(connections: u32) -> NonZeroUsize {

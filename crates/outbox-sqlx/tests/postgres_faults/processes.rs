@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use outbox_core::{Accepted, Delivery, PublishError, Publisher, async_trait};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::PostgresStore;
 use outbox_testkit::Recorder;
 use rustix::process::{Pid, Signal, kill_process};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::stage::{Entry, Replica, Stage, quick, soon, tcp_server};
-use crate::support::tenant;
+use super::driver::StorePool;
+use super::stage::{Entry, Replica, Stage, quick, soon, tcp_server};
+use super::support::tenant;
 
 const URL: &str = "OUTBOX_TEST_REPLICA_URL";
 const WAIT_AT: &str = "OUTBOX_TEST_REPLICA_WAITS_AT";
@@ -24,8 +24,7 @@ const WAIT_AT: &str = "OUTBOX_TEST_REPLICA_WAITS_AT";
 async fn other_process() {
     let Ok(url) = std::env::var(URL) else { return };
     let options = PgConnectOptions::from_str(&url).unwrap().application_name("other process");
-    let pool = PgPoolOptions::new().max_connections(3).connect_lazy_with(options);
-    let store = PostgresStore::new(pool, OutboxTable::default()).unwrap();
+    let store = StorePool::new(options, 3).store(&OutboxTable::default());
     let wait_at = std::env::var(WAIT_AT).unwrap().parse().unwrap();
     let replica = Replica::start(&store, Spoken { wait_at }, quick());
     replica.journal.wait_for(1, |entry| matches!(entry, Entry::BackedOff { .. })).await;
@@ -65,8 +64,11 @@ struct Other {
 
 impl Other {
     fn start(url: &str, wait_at: i64) -> Self {
+        // The test's own name, without the crate's.
+        let (_, place) = module_path!().split_once("::").unwrap();
+        let other = format!("{place}::other_process");
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "processes::other_process", "--nocapture", "--test-threads=1"])
+            .args(["--exact", &other, "--nocapture", "--test-threads=1"])
             .env(URL, url)
             .env(WAIT_AT, wait_at.to_string())
             .stdin(Stdio::piped())

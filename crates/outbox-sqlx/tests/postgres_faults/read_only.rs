@@ -6,8 +6,8 @@ use outbox_core::{HealthReport, TenantState};
 use outbox_testkit::Recorder;
 use xtask::servers::Postgres;
 
-use crate::stage::{Entry, Replica, Stage, quick};
-use crate::support::{Database, tenant};
+use super::stage::{Entry, Replica, Stage, quick};
+use super::support::{Database, tenant};
 
 /// On a standby the claim itself fails and says why: nothing is published, however often it is tried, and health
 /// is red. After its promotion everything is published, once, over the same pool.
@@ -19,7 +19,7 @@ async fn a_relay_on_a_standby_publishes_nothing_until_the_promotion() {
     let standby = primary.standby().unwrap();
     standby.wait_for_replay(&primary).unwrap();
     let options = stage.options().port(standby.address().port());
-    let store = stage.store_on(sqlx::postgres::PgPoolOptions::new().max_connections(3), options.clone());
+    let store = stage.store_as(options.clone(), 3);
     let recorder = Recorder::new();
     let replica = Replica::start(&store, recorder.clone(), quick().max_lag(Duration::from_millis(1)));
     let says = |entry: &Entry| {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use outbox_core::{HealthReport, OperationKind, TenantState};
 use outbox_testkit::{ManualClock, Recorder};
 
-use crate::stage::{Entry, Replica, Stage, quick};
-use crate::support::{ROLE, tenant};
+use super::stage::{Entry, Replica, Stage, quick};
+use super::support::{ROLE, tenant};
 
 const CYCLES: usize = 20;
 const POLL: Duration = Duration::from_millis(200);
@@ -37,7 +37,7 @@ async fn back_offs(replica: &Replica, clock: &ManualClock) -> Vec<Duration> {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    crate::stage::soon("the tenant backs off", moving).await;
+    super::stage::soon("the tenant backs off", moving).await;
     let waits = replica.journal.entries().into_iter().filter_map(|entry| match entry {
         Entry::BackedOff { wait, .. } => Some(wait),
         _ => None,

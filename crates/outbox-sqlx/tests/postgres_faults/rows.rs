@@ -10,8 +10,10 @@ use outbox_core::{
 use outbox_sqlx::OutboxTable;
 use outbox_testkit::Recorder;
 
-use crate::stage::{Entry, Replica, Stage, quick, says, soon};
-use crate::support::tenant;
+use sqlx::ConnectOptions as _;
+
+use super::stage::{Entry, Replica, Stage, quick, says, soon};
+use super::support::tenant;
 
 /// Keeps what it gets.
 #[derive(Clone, Default)]
@@ -138,8 +140,8 @@ async fn clocks_and_time_zones_that_disagree_change_nothing() {
     let messages =
         times.map(|time| NewMessage::new(tenant("acme"), "kind", "subject", "{}").with_occurred_at(time));
     // Written by a session of the application's, with the settings.
-    let writer = stage.store(1);
-    stage.table.append_all(&mut writer.pool().acquire().await.unwrap(), &messages).await.unwrap();
+    let mut writer = stage.options().connect().await.unwrap();
+    stage.table.append_all(&mut writer, &messages).await.unwrap();
     let store = stage.store(4);
     let health = outbox_core::HealthCheck::new(store.clone(), &quick().build().unwrap()).check().await;
     assert_eq!(health.tenants["acme"].lag, Some(Duration::ZERO), "of a message from the future: {health:?}");
@@ -174,7 +176,7 @@ async fn names_that_need_quotes_reach_the_right_table() {
             .await;
         let description = OutboxTable::new(name).with_schema(schema);
         let table = stage.database.make(&description).await;
-        let written = stage.database.append(&table, &vec![crate::support::message("acme", "{}"); 3]).await;
+        let written = stage.database.append(&table, &vec![super::support::message("acme", "{}"); 3]).await;
         let recorder = Recorder::new();
         let store = stage.database.store(&description);
         let config = quick().max_lag(Duration::from_hours(1));

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use outbox_core::{OperationKind, SystemClock};
 use outbox_testkit::{FaultyPublisher, ManualClock, PublishFault, Recorder, When};
-use sqlx::postgres::PgPoolOptions;
 use xtask::servers::Postgres;
 
-use crate::stage::{Entry, Gate, Replica, Stage, assert_pool_is_whole, quick, recorded, soon, started};
-use crate::support::tenant;
+use super::driver::StorePool;
+use super::stage::{Entry, Gate, Replica, Stage, assert_pool_is_whole, quick, recorded, soon, started};
+use super::support::tenant;
 
 /// The holder's session is terminated while it publishes. The other replica takes over at once and publishes
 /// everything; the holder, once a second has passed, emits nothing after the message that it was in.
@@ -136,11 +136,8 @@ async fn a_pool_that_retires_connections_takes_none_from_a_claim() {
         publisher
     };
     let replica = || {
-        let retiring = PgPoolOptions::new()
-            .max_connections(3)
-            .max_lifetime(Duration::from_millis(50))
-            .idle_timeout(Duration::from_millis(20));
-        Replica::start(&stage.store_on(retiring, stage.options()), slow(&all), quick())
+        let retiring = StorePool::that_retires(stage.options(), 3, Duration::from_millis(50));
+        Replica::start(&retiring.store(stage.table.description()), slow(&all), quick())
     };
     let (first, second) = (replica(), replica());
     stage.wait_until_published().await;
@@ -161,10 +158,7 @@ async fn a_cancelled_settlement_does_not_keep_the_tenant_locked_in_the_pool() {
     let written = stage.append("acme", 2).await;
     let gate = Gate::at(written[1]);
     let (first, second) = (Recorder::around(gate.clone()), Recorder::new());
-    let store = stage.store_on(
-        PgPoolOptions::new().max_connections(2),
-        stage.options().options([("statement_timeout", "200ms")]),
-    );
+    let store = stage.store_as(stage.options().options([("statement_timeout", "200ms")]), 2);
     let holder = Replica::start(&store, first.clone(), quick().max_back_off(Duration::from_mins(1)));
     gate.entered().await;
     let mut locker = stage.database.admin.begin().await.unwrap();

@@ -7,8 +7,8 @@ use std::time::Duration;
 use outbox_core::SystemClock;
 use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
 
-use crate::stage::{Entry, Replica, Stage, quick, recorded, soon, started};
-use crate::support::tenant;
+use super::stage::{Entry, Replica, Stage, quick, recorded, soon, started};
+use super::support::tenant;
 
 const HAND_OVERS: usize = 40;
 

@@ -1,6 +1,8 @@
 //! What a fault needs around it: a table, replicas on it, and a record of what they did.
 
+#[path = "stage/gate.rs"]
 mod gate;
+#[path = "stage/journal.rs"]
 mod journal;
 
 use std::fmt::Debug;
@@ -12,14 +14,15 @@ use outbox_core::{
     HealthReport, MessageId, Publisher, Relay, RelayBuilder, RelayConfig, RelayConfigBuilder, RelayHandle,
 };
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
+use outbox_sqlx::postgres::PostgresTable;
 use outbox_testkit::Recorder;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use xtask::servers::Postgres;
 
 pub(crate) use self::gate::Gate;
 pub(crate) use self::journal::{Entry, Journal};
-use crate::support::{Database, ROLE, STORE, message};
+use super::driver::{PostgresStore, StorePool};
+use super::support::{Database, ROLE, message};
 
 /// Far more than anything here takes; a test that reaches it fails.
 pub(crate) const BOUND: Duration = Duration::from_secs(20);
@@ -59,17 +62,17 @@ impl Stage {
 
     /// A store with a pool of so many connections.
     pub(crate) fn store(&self, connections: u32) -> PostgresStore {
-        self.store_on(PgPoolOptions::new().max_connections(connections), self.options())
+        self.store_as(self.options(), connections)
     }
 
-    /// A store with a pool like this.
-    pub(crate) fn store_on(&self, pool: PgPoolOptions, options: PgConnectOptions) -> PostgresStore {
-        PostgresStore::new(pool.connect_lazy_with(options), self.table.description().clone()).unwrap()
+    /// A store that connects like this, with a pool of so many connections.
+    pub(crate) fn store_as(&self, options: PgConnectOptions, connections: u32) -> PostgresStore {
+        StorePool::new(options, connections).store(self.table.description())
     }
 
     /// How a store connects.
     pub(crate) fn options(&self) -> PgConnectOptions {
-        self.database.options.clone().application_name(STORE).options([("role", ROLE)])
+        self.database.store_options()
     }
 
     /// Commits so many messages of a tenant.
@@ -200,10 +203,11 @@ pub(crate) fn tcp_server() -> &'static Postgres {
 
 /// A pool gives out all of its connections at once, and no more are open: none is lost, none is kept.
 pub(crate) async fn assert_pool_is_whole(store: &PostgresStore) {
-    let (pool, size) = (store.pool(), store.pool().options().get_max_connections());
+    let pool = StorePool::of(store);
+    let size = pool.max_size();
     let mut all = Vec::new();
     for number in 1..=size {
-        let connection = soon(&format!("connection {number} of the pool"), pool.acquire()).await.unwrap();
+        let connection = soon(&format!("connection {number} of the pool"), pool.lend()).await.unwrap();
         all.push(connection);
     }
     assert_eq!(pool.size(), size, "the pool has as many connections as it may");

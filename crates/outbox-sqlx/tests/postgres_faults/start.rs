@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use outbox_core::{HealthReport, OperationKind};
 use outbox_testkit::Recorder;
-use sqlx::postgres::PgPoolOptions;
 use xtask::servers::Postgres;
 
-use crate::stage::{Entry, Replica, Stage, assert_pool_is_whole, quick, soon};
-use crate::support::{ROLE, tenant};
+use super::driver::{UNREACHABLE, close};
+use super::stage::{Entry, Replica, Stage, assert_pool_is_whole, quick, soon};
+use super::support::{ROLE, tenant};
 
 /// The first failed probe says these things.
 async fn probe_fails_with(replica: &Replica, parts: &[&str]) {
@@ -31,12 +31,12 @@ async fn a_relay_starts_before_its_database_and_recovers_by_itself() {
     server.stop();
     let recorder = Recorder::new();
     let replica = Replica::start(&stage.store(3), recorder.clone(), quick());
-    probe_fails_with(&replica, &["the connection to PostgreSQL was lost or could not be made", "refused"])
+    probe_fails_with(&replica, &["the connection to PostgreSQL was lost or could not be made", UNREACHABLE])
         .await;
     let begin = std::time::Instant::now();
     let report = replica.relay.health().check().await;
     assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
-    assert!(report.to_string().contains("refused"), "{report}");
+    assert!(report.to_string().contains(UNREACHABLE), "{report}");
 
     server.start_again().unwrap();
     stage.wait_until_published().await;
@@ -107,7 +107,7 @@ async fn a_database_that_refuses_connections_is_asked_ever_less_often_and_used_a
     let login = format!("login_{}", stage.database.name);
     stage.database.run(format!("CREATE ROLE {login} LOGIN PASSWORD 'secret'; GRANT {ROLE} TO {login}")).await;
     let options = stage.options().username(&login).password("secret");
-    let store = stage.store_on(PgPoolOptions::new().max_connections(2), options);
+    let store = stage.store_as(options, 2);
     let recorder = Recorder::new();
     let replica = Replica::start(&store, recorder.clone(), quick());
     let mut written = stage.append("acme", 1).await;
@@ -140,7 +140,7 @@ async fn a_database_that_refuses_connections_is_asked_ever_less_often_and_used_a
     assert_eq!(recorder.accepted(&tenant("acme")), written);
     replica.stop().await;
     assert_pool_is_whole(&store).await;
-    store.pool().close().await;
+    close(store).await;
     soon("the role goes", stage.database.run(format!("DROP ROLE {login}"))).await;
     stage.end().await;
 }

@@ -13,8 +13,8 @@ use sqlx::postgres::{PgListener, PgSslMode};
 use sqlx::{AssertSqlSafe, PgPool};
 use xtask::servers::Proxy;
 
-use crate::stage::{Entry, Replica, Stage, quick, soon, tcp_server};
-use crate::support::{message, tenant};
+use super::stage::{Entry, Replica, Stage, quick, soon, tcp_server};
+use super::support::{message, tenant};
 
 const LISTENER: &str = "outbox_listener";
 

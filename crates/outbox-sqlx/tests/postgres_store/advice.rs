@@ -6,7 +6,7 @@ use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 
-use crate::support::{Database, claim, ids, message, request};
+use super::support::{Database, claim, ids, message, request};
 
 /// `docs/ordering.md`: writers that lock their subject first and append then draw its ids in the order of their
 /// commits; the second one waits without having drawn.

@@ -4,7 +4,8 @@ use outbox_core::{NewMessage, Store, Timestamp};
 use outbox_sqlx::{AppendError, InvalidMessage, OutboxTable, PayloadType};
 use sqlx::migrate::Migrator;
 
-use crate::support::{Database, claim, message, tenant};
+use super::driver::close;
+use super::support::{Database, claim, message, tenant};
 
 /// What cannot be held is refused with its place, before anything is sent: the transaction goes on.
 #[tokio::test]
@@ -85,7 +86,7 @@ async fn every_kind_of_table_gives_back_what_was_written() {
         let micros = second.occurred_at.as_micros();
         assert!(micros.abs_diff(now) < 60_000_000, "the server's own time, as UTC: {micros}");
         drop(claimed);
-        store.pool().close().await;
+        close(store).await;
     }
     database.drop().await;
 }

@@ -1,12 +1,13 @@
 //! What cannot work, as errors that say what to do.
 
 use outbox_core::{ProbeRequest, Settlement, Store, StoreErrorKind, Tenants};
-use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
+use outbox_sqlx::postgres::PostgresTable;
 use outbox_sqlx::{Columns, OutboxTable};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::PgConnectOptions;
 
-use crate::proxy::Proxy;
-use crate::support::{Database, ROLE, claim, is_held, message, refused, tenant};
+use super::driver::StorePool;
+use super::proxy::Proxy;
+use super::support::{Database, ROLE, claim, is_held, message, refused, tenant};
 
 /// A missing table: every operation says so, and works once it is there.
 #[tokio::test]
@@ -117,7 +118,7 @@ async fn a_commit_that_fails_is_an_error() {
     let published: Vec<_> = claimed.messages.iter().map(|message| message.id).collect();
     let error = claimed.claim.settle(Settlement::published(published)).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Transient, "{error}");
-    database.wait_until_nothing_is_left(crate::support::STORE).await;
+    database.wait_until_nothing_is_left(super::support::STORE).await;
     assert_eq!(claim(&store, "acme").await.messages.len(), 1);
     database.drop().await;
 }
@@ -129,8 +130,7 @@ async fn a_commit_that_is_answered_by_a_rollback_is_an_error() {
     let table = database.make(&OutboxTable::default()).await;
     database.append(&table, &[message("acme", "1")]).await;
     let proxy = Proxy::start(&database.options).await;
-    let pool = PgPoolOptions::new().connect_lazy_with(proxy.options(&database.options));
-    let store = PostgresStore::new(pool, table.description().clone()).unwrap();
+    let store = StorePool::new(proxy.options(&database.options), 4).store(table.description());
     let claimed = claim(&store, "acme").await;
     proxy.change("COMMIT", "ABORT ");
     let published: Vec<_> = claimed.messages.iter().map(|message| message.id).collect();
@@ -166,7 +166,6 @@ async fn marks_that_row_security_forbids_are_an_error() {
 async fn an_unreachable_server_is_a_transient_error() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let options = PgConnectOptions::new().host("127.0.0.1").port(nobody);
-    let pool = PgPoolOptions::new().connect_lazy_with(options);
-    let store = PostgresStore::new(pool, OutboxTable::default()).unwrap();
+    let store = StorePool::new(options, 4).store(&OutboxTable::default());
     assert_eq!(refused(&store, "acme").await.kind(), StoreErrorKind::Transient);
 }

@@ -8,12 +8,10 @@ use std::time::Duration;
 
 use outbox_core::{ProbeRequest, Settlement, Store, StoreErrorKind, Tenants};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
-use sqlx::PgPool;
-use sqlx::postgres::PgPoolOptions;
 
-use crate::proxy::Proxy;
-use crate::support::{Database, STORE, claim, ids, message, request, tenant};
+use super::driver::{PostgresStore, StorePool};
+use super::proxy::Proxy;
+use super::support::{Database, STORE, claim, ids, message, request, tenant};
 
 async fn operations(store: PostgresStore) {
     let limit = NonZeroU32::MIN;
@@ -27,9 +25,8 @@ async fn operations(store: PostgresStore) {
 }
 
 /// A write of the application on the pool, in no transaction: it must really be there.
-async fn write_is_there(database: &Database, table: &PostgresTable, pool: &PgPool, place: &str) {
-    let mut connection = pool.acquire().await.unwrap();
-    let id = table.append(&mut connection, &message("app", "mine")).await.unwrap();
+async fn write_is_there(database: &Database, pool: &StorePool, place: &str) {
+    let id = pool.append(&OutboxTable::default(), &message("app", "mine")).await;
     let there = format!("SELECT count(*) FROM outbox_message WHERE id = {id}");
     assert_eq!(database.number(there).await, 1, "dropped at {place}: the application's next write was lost");
 }
@@ -49,25 +46,23 @@ async fn a_future_dropped_while_an_answer_is_outstanding_leaves_nothing_in_the_p
         "UPDATE",
         "COMMIT",
     ];
-    for named in [true, false] {
+    for variant in StorePool::VARIANTS {
         let database = Database::create().await;
         let table = database.make(&OutboxTable::default()).await;
         let proxy = Proxy::start(&database.options).await;
         for place in places {
             database.append(&table, &[message("acme", "1")]).await;
-            let options = database.pool(STORE, 1).connect_options();
-            let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(proxy.options(&options));
-            let store = PostgresStore::new(pool.clone(), table.description().clone()).unwrap();
-            let store = if named { store } else { store.without_named_statements() };
+            let pool = StorePool::new(proxy.options(&database.store_options()), 1);
+            let store = variant(pool.store(table.description()));
             // The connection is made, so that what is held is the answer to the statement.
-            drop(pool.acquire().await.unwrap());
+            drop(pool.lend().await.unwrap());
             proxy.hold_answer_to(place);
             tokio::select! {
                 () = operations(store) => panic!("{place} was never sent"),
                 () = proxy.holding() => {}
             }
             proxy.release();
-            write_is_there(&database, &table, &pool, place).await;
+            write_is_there(&database, &pool, place).await;
             database.wait_until_nothing_is_left(STORE).await;
             assert!(pool.size() <= 1);
             pool.close().await;
@@ -81,8 +76,8 @@ async fn a_future_dropped_while_an_answer_is_outstanding_leaves_nothing_in_the_p
 async fn a_future_dropped_after_any_number_of_polls_leaves_nothing_behind() {
     let database = Database::create().await;
     let table = database.make(&OutboxTable::default()).await;
-    let pool = database.pool(STORE, 1);
-    let store = PostgresStore::new(pool.clone(), table.description().clone()).unwrap();
+    let pool = database.store_pool(1);
+    let store = pool.store(table.description());
     database.append(&table, &vec![message("acme", "1"); 600]).await;
     for round in 0..400 {
         let mut polls = round % 40;
@@ -97,7 +92,7 @@ async fn a_future_dropped_after_any_number_of_polls_leaves_nothing_behind() {
         .await;
         all.set(operations(store.clone()));
         if round % 5 == 0 {
-            write_is_there(&database, &table, &pool, &format!("poll {}", round % 40)).await;
+            write_is_there(&database, &pool, &format!("poll {}", round % 40)).await;
         }
     }
     database.wait_until_nothing_is_left(STORE).await;
@@ -112,8 +107,8 @@ async fn a_mark_that_waits_for_a_locked_table_ends_with_the_timeout() {
     let database = Database::create().await;
     let table = database.make(&OutboxTable::default()).await;
     let written = database.append(&table, &[message("acme", "1")]).await;
-    let pool = database.pool(STORE, 1);
-    let store = PostgresStore::new(pool.clone(), table.description().clone()).unwrap();
+    let pool = database.store_pool(1);
+    let store = pool.store(table.description());
     let request = request("acme").with_timeout(Duration::from_millis(300));
     let outbox_core::ClaimOutcome::Claimed(claimed) = store.claim(&request).await.unwrap() else {
         panic!("held");
@@ -136,9 +131,9 @@ async fn a_mark_that_waits_for_a_locked_table_ends_with_the_timeout() {
 async fn waiting_for_the_pool_ends_with_the_timeout() {
     let database = Database::create().await;
     let table = database.make(&OutboxTable::default()).await;
-    let pool = database.pool(STORE, 1);
-    let store = PostgresStore::new(pool.clone(), table.description().clone()).unwrap();
-    let busy = pool.acquire().await.unwrap();
+    let pool = database.store_pool(1);
+    let store = pool.store(table.description());
+    let busy = pool.lend().await.unwrap();
     let probe = ProbeRequest::new(Tenants::Discovered).with_timeout(Duration::from_millis(50));
     let error = store.probe(&probe).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Transient, "{error}");

@@ -2,12 +2,13 @@
 
 use outbox_sqlx::{Columns, OutboxTable, PayloadType, TimeType};
 
-use crate::support::{Database, ROLE};
+use super::driver::close;
+use super::support::{Database, ROLE};
 
 async fn found(database: &Database, table: &OutboxTable) -> Vec<String> {
     let store = database.store(table);
     let findings = store.check().await.unwrap();
-    store.pool().close().await;
+    close(store).await;
     findings.iter().map(ToString::to_string).collect()
 }
 

@@ -3,10 +3,10 @@
 
 use outbox_core::{ClaimOutcome, Settlement, Store, StoreErrorKind};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::PostgresStore;
 use sqlx::postgres::PgPoolOptions;
 
-use crate::support::{Database, ROLE, STORE, claim, ids, is_held, message, request};
+use super::driver::{StorePool, close};
+use super::support::{Database, STORE, claim, ids, is_held, message, request};
 
 /// Writes down what a claim's transaction looks like when it marks, and again when it commits.
 const WATCH: &str = "
@@ -44,7 +44,7 @@ async fn seen(settings: &[&str], column: &str) -> String {
     let published = claimed.messages.iter().map(|message| message.id);
     claimed.claim.settle(Settlement::published(published)).await.unwrap();
     let seen = writer.text(format!("SELECT string_agg({column}, ' ' ORDER BY moment DESC) FROM seen")).await;
-    store.pool().close().await;
+    close(store).await;
     writer.admin.close().await;
     database.drop().await;
     seen
@@ -122,8 +122,7 @@ async fn a_claim_that_gets_its_lock_late_reads_after_it() {
     database.add_gate().await;
     let first = database.store(table.description());
     let options = database.gated_options().options([("default_transaction_isolation", "repeatable read")]);
-    let pool = PgPoolOptions::new().connect_lazy_with(options);
-    let second = PostgresStore::new(pool, table.description().clone()).unwrap();
+    let second = StorePool::new(options, 4).store(table.description());
 
     let claimed = claim(&first, "acme").await;
     assert_eq!(ids(&claimed), written);
@@ -150,8 +149,8 @@ async fn a_claim_dropped_inside_its_transaction_does_not_poison_the_pool() {
     let table = database.make(&OutboxTable::default()).await;
     database.add_gate().await;
     let options = database.gated_options();
-    let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
-    let store = PostgresStore::new(pool.clone(), table.description().clone()).unwrap();
+    let pool = StorePool::new(options, 1);
+    let store = pool.store(table.description());
 
     let gate = database.shut_gate().await;
     let claiming = tokio::spawn(async move { store.claim(&request("acme")).await.map(|_| ()) });
@@ -160,7 +159,7 @@ async fn a_claim_dropped_inside_its_transaction_does_not_poison_the_pool() {
     assert!(claiming.await.unwrap_err().is_cancelled());
     gate.open().await;
 
-    table.append(&mut pool.acquire().await.unwrap(), &message("acme", "1")).await.unwrap();
+    pool.append(table.description(), &message("acme", "1")).await;
     assert_eq!(database.number("SELECT count(*) FROM outbox_message").await, 1, "the write was lost");
     database.wait_until_nothing_is_left(STORE).await;
     pool.close().await;
@@ -172,12 +171,12 @@ async fn a_claim_dropped_inside_its_transaction_does_not_poison_the_pool() {
 async fn a_dropped_claim_does_not_poison_the_pool() {
     let database = Database::create().await;
     let table = database.make(&OutboxTable::default()).await;
-    let pool = database.pool(STORE, 1);
-    let store = PostgresStore::new(pool.clone(), table.description().clone()).unwrap();
+    let pool = database.store_pool(1);
+    let store = pool.store(table.description());
     database.append(&table, &[message("acme", "1")]).await;
 
     drop(claim(&store, "acme").await);
-    table.append(&mut pool.acquire().await.unwrap(), &message("acme", "2")).await.unwrap();
+    pool.append(table.description(), &message("acme", "2")).await;
     assert_eq!(database.number("SELECT count(*) FROM outbox_message").await, 2, "the write was lost");
     database.wait_until_nothing_is_left(STORE).await;
     pool.close().await;
@@ -192,9 +191,7 @@ fn a_claim_can_be_dropped_on_any_thread() {
     let (database, claimed) = runtime.block_on(async {
         let database = Database::create().await;
         let table = database.make(&OutboxTable::default()).await;
-        let options = database.options.clone().options([("role", ROLE)]).application_name(STORE);
-        let pool = PgPoolOptions::new().min_connections(1).max_connections(2).connect_lazy_with(options);
-        let store = PostgresStore::new(pool, table.description().clone()).unwrap();
+        let store = StorePool::that_keeps_one(database.store_options(), 2).store(table.description());
         (database, claim(&store, "acme").await)
     });
     std::thread::spawn(move || drop(claimed)).join().expect("dropping a claim panicked");
@@ -209,8 +206,8 @@ fn a_claim_can_be_dropped_on_any_thread() {
 fn a_claim_outside_of_a_runtime_is_an_error() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let options = sqlx::postgres::PgConnectOptions::new();
-    let pool = runtime.block_on(async { PgPoolOptions::new().connect_lazy_with(options) });
-    let store = PostgresStore::new(pool, OutboxTable::default()).unwrap();
+    let pool = runtime.block_on(async { StorePool::new(options, 1) });
+    let store = pool.store(&OutboxTable::default());
     let request = request("acme");
     let mut claiming = store.claim(&request);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());

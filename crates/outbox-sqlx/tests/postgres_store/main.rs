@@ -6,6 +6,8 @@ mod append;
 mod bad_input;
 mod cancel;
 mod check;
+#[path = "../support/driver.rs"]
+mod driver;
 mod guards;
 mod names;
 mod plans;

@@ -4,7 +4,8 @@ use outbox_core::{MessageId, ProbeRequest, Settlement, Store, Tenants};
 use outbox_sqlx::postgres::PostgresTable;
 use outbox_sqlx::{Columns, InvalidTable, OutboxTable};
 
-use crate::support::{Database, ROLE, claim, ids, message, tenant};
+use super::driver::close;
+use super::support::{Database, ROLE, claim, ids, message, tenant};
 
 /// Appends, reads, probes, claims and settles on a table of these names.
 async fn works(database: &Database, table: &OutboxTable) {
@@ -19,7 +20,7 @@ async fn works(database: &Database, table: &OutboxTable) {
     let oldest = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap();
     assert_eq!(oldest[0].id.get(), written[1]);
     assert_eq!(store.check().await.unwrap(), []);
-    store.pool().close().await;
+    close(store).await;
 }
 
 /// Quotes, capitals, spaces, keywords, backslashes, dots, placeholders and names of 63 bytes are names like others.

@@ -5,7 +5,7 @@ use outbox_sql::dialect::postgres::PostgresStatements;
 use outbox_sqlx::OutboxTable;
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::support::Database;
+use super::support::Database;
 
 /// Much is published, much is pending for one tenant and a little for a few, and the planner knows it.
 async fn backlog() -> Database {

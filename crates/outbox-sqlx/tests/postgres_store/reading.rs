@@ -3,7 +3,8 @@
 use outbox_core::{ClaimOutcome, NewMessage, ProbeRequest, Store, StoreErrorKind, Tenants, Timestamp};
 use outbox_sqlx::{OutboxTable, PayloadType};
 
-use crate::support::{Database, claim, ids, message, refused, request, tenant};
+use super::driver::close;
+use super::support::{Database, claim, ids, message, refused, request, tenant};
 
 async fn insert(database: &Database, tenant: &str, columns: &str, values: &str) {
     database
@@ -73,7 +74,7 @@ async fn a_batch_is_bounded_in_bytes_and_never_empty() {
             assert_eq!(claimed.messages.len(), expected, "{name}, {max_bytes} bytes");
             claimed.claim.settle(outbox_core::Settlement::release()).await.unwrap();
         }
-        store.pool().close().await;
+        close(store).await;
     }
     database.drop().await;
 }

@@ -2,9 +2,10 @@
 
 use outbox_core::{MessageId, Settlement, Settling};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::{Durability, PostgresStore, PostgresTable};
+use outbox_sqlx::postgres::{Durability, PostgresTable};
 
-use crate::support::{Database, ROLE, STORE, claim, ids, message, refused};
+use super::driver::PostgresStore;
+use super::support::{Database, ROLE, claim, ids, message, refused};
 
 async fn with_rows(count: usize) -> (Database, PostgresTable, Vec<i64>) {
     let database = Database::create().await;
@@ -96,8 +97,8 @@ async fn a_relaxed_claim_relaxes_nothing_but_itself() {
                  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION watch()",
         )
         .await;
-    let pool = database.pool(STORE, 1);
-    let durable = PostgresStore::new(pool.clone(), table.description().clone()).unwrap();
+    let pool = database.store_pool(1);
+    let durable = pool.store(table.description());
     let relaxed = durable.clone().with_durability(Durability::Relaxed);
     for (store, id, seen) in [(&relaxed, written[0], "off"), (&durable, written[1], "off on")] {
         let claimed = claim(store, "acme").await;
@@ -105,12 +106,10 @@ async fn a_relaxed_claim_relaxes_nothing_but_itself() {
         let settings = database.text("SELECT string_agg(setting, ' ' ORDER BY setting) FROM seen").await;
         assert_eq!(settings, seen);
         // The pool has one connection: it is the claim's.
-        let next: String = sqlx::query_scalar("SHOW synchronous_commit").fetch_one(&pool).await.unwrap();
-        assert_eq!(next, "on");
+        assert_eq!(pool.show("synchronous_commit").await, "on");
     }
     drop(claim(&relaxed, "acme").await);
-    let next: String = sqlx::query_scalar("SHOW synchronous_commit").fetch_one(&pool).await.unwrap();
-    assert_eq!(next, "on");
+    assert_eq!(pool.show("synchronous_commit").await, "on");
     pool.close().await;
     database.drop().await;
 }

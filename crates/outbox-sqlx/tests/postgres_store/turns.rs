@@ -4,7 +4,8 @@ use outbox_core::{MessageId, Settlement};
 use outbox_sqlx::OutboxTable;
 use sqlx::{Connection, PgConnection};
 
-use crate::support::{Database, claim, ids, is_held, message};
+use super::driver::close;
+use super::support::{Database, claim, ids, is_held, message};
 
 /// The halves of the key that a claim really holds, as PostgreSQL lists them.
 const HELD: &str = "SELECT classid::bigint || ' ' || objid::bigint FROM pg_locks
@@ -25,7 +26,7 @@ async fn the_lock_keys_are_the_golden_ones() {
         let claimed = claim(&store, tenant).await;
         assert_eq!(database.text(HELD).await, golden, "{tenant}");
         claimed.claim.settle(Settlement::release()).await.unwrap();
-        store.pool().close().await;
+        close(store).await;
         database.run(format!("DROP TABLE {}", table.quoted(outbox_sql::Dialect::Postgres))).await;
     }
     database.drop().await;
@@ -69,7 +70,7 @@ async fn a_tenant_with_any_name_holds_its_own_key() {
                 .await
                 .unwrap();
         }
-        store.pool().close().await;
+        close(store).await;
     }
     database.drop().await;
 }

@@ -7,9 +7,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, Store, StoreError, TenantId};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
+use outbox_sqlx::postgres::PostgresTable;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
+
+use super::driver::{PostgresStore, StorePool};
 
 /// The application name of the stores' sessions.
 pub const STORE: &str = "outbox_store";
@@ -87,7 +89,17 @@ impl Database {
 
     /// A store with a pool of its own.
     pub fn store(&self, table: &OutboxTable) -> PostgresStore {
-        PostgresStore::new(self.pool(STORE, 4), table.clone()).unwrap()
+        self.store_pool(4).store(table)
+    }
+
+    /// A pool for a store.
+    pub fn store_pool(&self, size: u32) -> StorePool {
+        StorePool::new(self.store_options(), size)
+    }
+
+    /// How a store connects: as the unprivileged role.
+    pub fn store_options(&self) -> PgConnectOptions {
+        self.options.clone().application_name(STORE).options([("role", ROLE)])
     }
 
     /// Appends messages in a transaction of their own, and answers their ids.

@@ -80,7 +80,7 @@ pub fn sql_state_of(message: &str) -> Option<&'static str> {
 }
 
 /// What the messages have in them. The first that fits counts.
-const MESSAGES: [(&str, &[&str]); 24] = [
+const MESSAGES: [(&str, &[&str]); 26] = [
     ("42P05", &["prepared statement", "already exists"]),
     ("26000", &["prepared statement", "does not exist"]),
     ("3D000", &["database \"", "does not exist"]),
@@ -97,6 +97,8 @@ const MESSAGES: [(&str, &[&str]); 24] = [
     ("0A000", &["during recovery"]),
     ("28P01", &["password authentication failed"]),
     ("28000", &["role \"", "does not exist"]),
+    ("28000", &["is not permitted to log in"]),
+    ("28000", &["no pg_hba.conf entry"]),
     ("55P03", &["lock timeout"]),
     ("55P03", &["could not obtain lock"]),
     ("40P01", &["deadlock detected"]),

@@ -1,22 +1,19 @@
-//! Every law of the contract, on PostgreSQL.
-#![cfg(feature = "postgres")]
-
-#[path = "support/postgres.rs"]
-mod support;
+//! A table, stores on it, and what the laws ask of them.
 
 use std::marker::PhantomData;
 use std::sync::Mutex;
 
-use outbox_core::{MessageId, NewMessage, Settling, TenantId};
+use outbox_core::{MessageId, NewMessage, TenantId};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::{Durability, PostgresStore, PostgresTable};
+use outbox_sqlx::postgres::PostgresTable;
 use outbox_testkit::{Capability, Harness, Leftovers, Unsupported, Write};
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
 
-use support::{Database, ROLE, STORE};
+use super::driver::{PostgresStore, StorePool};
+use super::support::{Database, ROLE, STORE};
 
 /// How the stores are set.
-trait Setting: Send + Sync + 'static {
+pub(crate) trait Setting: Send + Sync + 'static {
     const NAME: &'static str;
     /// What the role may do with the table, beside reading it and appending to it.
     const RIGHT: &'static str = "UPDATE";
@@ -25,17 +22,17 @@ trait Setting: Send + Sync + 'static {
 }
 
 /// A table in a database of its own, used by a role that is no superuser.
-struct OnPostgres<S> {
+pub(crate) struct OnPostgres<S> {
     database: Database,
     /// Whether the database goes with this table, the first in it.
     first: bool,
     table: PostgresTable,
     writers: PgPool,
-    pools: Mutex<Vec<PgPool>>,
+    pools: Mutex<Vec<StorePool>>,
     setting: PhantomData<S>,
 }
 
-struct OpenTransaction {
+pub(crate) struct OpenTransaction {
     ids: Vec<MessageId>,
     transaction: Transaction<'static, Postgres>,
 }
@@ -98,9 +95,9 @@ impl<S: Setting> Harness for OnPostgres<S> {
     }
 
     async fn connect(&self) -> PostgresStore {
-        let pool = self.database.pool(STORE, 5);
+        let pool = self.database.store_pool(5);
         self.pools.lock().unwrap().push(pool.clone());
-        S::set(PostgresStore::new(pool, self.table.description().clone()).unwrap())
+        S::set(pool.store(self.table.description()))
     }
 
     async fn write(&self, rows: &[NewMessage]) -> OpenTransaction {
@@ -132,7 +129,7 @@ impl<S: Setting> Harness for OnPostgres<S> {
     }
 
     async fn leftovers(&self) -> Result<Leftovers, Unsupported> {
-        let kept: u32 = self.pools.lock().unwrap().iter().map(PgPool::size).sum();
+        let kept: u32 = self.pools.lock().unwrap().iter().map(StorePool::size).sum();
         let sessions =
             format!("pg_stat_activity WHERE datname = current_database() AND application_name = '{STORE}'");
         let transactions = self.count(&format!("{sessions} AND xact_start IS NOT NULL")).await;
@@ -196,7 +193,4 @@ macro_rules! at {
     };
 }
 
-at!(named, "postgres", store => store);
-at!(unnamed_relaxed, "postgres without named statements, relaxed", store =>
-    store.without_named_statements().with_durability(Durability::Relaxed));
-at!(deleting, "postgres, deleting", store => store.with_settling(Settling::Delete), "DELETE");
+pub(crate) use at;

@@ -1,0 +1,121 @@
+//! From PostgreSQL's row to a message.
+
+use std::time::Duration;
+
+use diesel::deserialize::{self, FromSql, Queryable};
+use diesel::pg::{Pg, PgValue};
+use diesel::sql_types::is_nullable::NotNull;
+use diesel::sql_types::{BigInt, Binary, Nullable, SingleValue, SqlType, Text};
+use outbox_core::{Bytes, MessageId, OldestPending, TenantId, Timestamp};
+use outbox_sql::row::{Cell, RawRow, Unreadable};
+
+type Int = Nullable<BigInt>;
+type Words = Nullable<Text>;
+
+/// The columns of the claim's and the pending's statement.
+pub(super) type MessageColumns = (Int, Words, Words, Words, Nullable<Binary>, Words, Int);
+
+/// A row of these.
+pub(super) struct MessageRow(pub(super) RawRow);
+
+impl Queryable<MessageColumns, Pg> for MessageRow {
+    type Row = (Read<i64>, Read<String>, Read<String>, Read<String>, Read<Vec<u8>>, Read<String>, Read<i64>);
+
+    fn build(row: Self::Row) -> deserialize::Result<Self> {
+        let (id, tenant, kind, subject, payload, headers, occurred_at) = row;
+        Ok(Self(RawRow {
+            id: id.required(),
+            tenant_id: tenant.required(),
+            kind: kind.required(),
+            subject_id: subject.required(),
+            payload: payload.0.map(|payload| payload.map(Bytes::from)),
+            headers: headers.0,
+            occurred_at: occurred_at.0.and_then(|micros| {
+                micros.ok_or(Unreadable::new("is infinite, null or past what 64 bits of microseconds hold"))
+            }),
+        }))
+    }
+}
+
+/// The columns of the probe.
+pub(super) type OldestColumns = (Text, BigInt, Int, BigInt);
+
+/// A row of these.
+pub(super) struct OldestRow(pub(super) OldestPending);
+
+impl Queryable<OldestColumns, Pg> for OldestRow {
+    type Row = (String, i64, Option<i64>, i64);
+
+    fn build((tenant, id, micros, now): Self::Row) -> deserialize::Result<Self> {
+        let (tenant, id) = (TenantId::new(tenant)?, MessageId::new(id));
+        Ok(Self(match micros.map(Timestamp::from_micros) {
+            None => OldestPending::unreadable(tenant, id),
+            Some(occurred_at) => {
+                let age: Duration = occurred_at.until(Timestamp::from_micros(now));
+                OldestPending::new(tenant, id, occurred_at, age)
+            }
+        }))
+    }
+}
+
+/// A value as it was read, or why it could not be: a row that another program left behind fails by itself.
+pub(super) struct Read<T>(Cell<Option<T>>);
+
+impl<T> Read<T> {
+    fn required(self) -> Cell<T> {
+        self.0?.ok_or(Unreadable::NULL)
+    }
+}
+
+impl<T: Readable> FromSql<Nullable<T::Column>, Pg> for Read<T> {
+    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
+        let known = T::OIDS.contains(&value.get_oid().get());
+        let unreadable = |why: &dyn std::fmt::Display| Unreadable::new(format!("cannot be read: {why}"));
+        Ok(Self(if known {
+            T::from_sql(value).map(Some).map_err(|error| unreadable(&error))
+        } else {
+            Err(unreadable(&format_args!("it has another type, of oid {}", value.get_oid())))
+        }))
+    }
+
+    fn from_nullable_sql(value: Option<PgValue<'_>>) -> deserialize::Result<Self> {
+        value.map_or(Ok(Self(Ok(None))), Self::from_sql)
+    }
+}
+
+impl<T: Readable> Queryable<Nullable<T::Column>, Pg> for Read<T> {
+    type Row = Self;
+
+    fn build(row: Self) -> deserialize::Result<Self> {
+        Ok(row)
+    }
+}
+
+/// What a message consists of. Diesel does not look at what type the server says a value has, and would take the bytes
+/// of one for those of another.
+pub(super) trait Readable: FromSql<Self::Column, Pg> {
+    /// Its type, as Diesel calls it.
+    type Column: SqlType<IsNull = NotNull> + SingleValue;
+
+    /// The types that the server may say it has.
+    const OIDS: &'static [u32];
+}
+
+impl Readable for i64 {
+    type Column = BigInt;
+
+    const OIDS: &'static [u32] = &[20];
+}
+
+impl Readable for String {
+    type Column = Text;
+
+    /// `text`, `varchar`, `bpchar`, `name` and what has no type yet.
+    const OIDS: &'static [u32] = &[25, 1043, 1042, 19, 705];
+}
+
+impl Readable for Vec<u8> {
+    type Column = Binary;
+
+    const OIDS: &'static [u32] = &[17];
+}
