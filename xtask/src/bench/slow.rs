@@ -4,11 +4,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
-use outbox_core::{Accepted, Delivery, PublishError, Publisher, Relay, RelayConfig, RelayConfigBuilder};
+use outbox_core::{
+    Accepted, BatchOutcome, BatchPublisher, Delivery, Ordering, PublishError, Publisher, Relay, RelayConfig,
+    RelayConfigBuilder,
+};
 use outbox_testkit::Recorder;
 
 use super::Bench;
 use super::bed::{Bed, tenants};
+use super::ledger::Ledger;
 use super::report::{Section, number, times};
 use super::stats::{as_f64, median};
 
@@ -21,15 +25,19 @@ const FASTER: f64 = 20.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     Strict,
+    Subjects,
+    Batches,
     Tenants,
 }
 
 impl How {
-    const ALL: [Self; 2] = [Self::Strict, Self::Tenants];
+    const ALL: [Self; 4] = [Self::Strict, Self::Subjects, Self::Batches, Self::Tenants];
 
     fn name(self) -> &'static str {
         match self {
             Self::Strict => "1 tenant, one message at a time",
+            Self::Subjects => "1 tenant, by subject, 32 in flight",
+            Self::Batches => "1 tenant, a batch publisher, one acknowledgement for a batch",
             Self::Tenants => "100 tenants, 32 of them at once",
         }
     }
@@ -40,7 +48,8 @@ impl How {
 
     fn options(self, config: RelayConfigBuilder) -> RelayConfigBuilder {
         match self {
-            Self::Strict => config,
+            Self::Strict | Self::Batches => config,
+            Self::Subjects => config.ordering(Ordering::Subject { in_flight: 32 }),
             Self::Tenants => config.concurrency(32),
         }
     }
@@ -83,10 +92,31 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
     Ok(vec![section])
 }
 
+/// Rows in a second, in order, with one acknowledgement for each batch.
+async fn run_batches(bed: &Bed, rows: u64) -> Result<f64> {
+    let filled = bed.fill(0, rows, 1).await?;
+    let ledger = Ledger::new(filled.first, usize::try_from(rows)?, 1);
+    let config = RelayConfig::builder().tenants(tenants(1).iter()).build()?;
+    let relay = Relay::builder_batch(bed.store(34).await?, SlowBatches(ledger.clone()), config).build()?;
+    let begin = Instant::now();
+    let running = relay.start()?;
+    let complete = tokio::time::timeout(Duration::from_mins(5), ledger.wait()).await;
+    running.stop().await?;
+    let took = begin.elapsed();
+    complete.context("not everything was published within 5 minutes")?;
+    ledger.check()?;
+    bed.expect(filled, 0, rows).await?;
+    Ok(as_f64(rows) / took.as_secs_f64())
+}
+
 /// Rows in a second, in order.
 async fn run(bed: &Bed, how: How, rows: u64) -> Result<f64> {
+    if how == How::Batches {
+        return run_batches(bed, rows).await;
+    }
     let filled = bed.fill(0, rows, how.tenants()).await?;
     let recorder = Recorder::around(Slow);
+    let recorder = if how == How::Subjects { recorder.by_subject() } else { recorder };
     let config = how.options(RelayConfig::builder().tenants(tenants(how.tenants()).iter())).build()?;
     let relay = Relay::builder(bed.store(34).await?, recorder.clone(), config).build()?;
     let begin = Instant::now();
@@ -113,5 +143,20 @@ impl Publisher for Slow {
     async fn publish(&self, _: &Delivery<'_>) -> Result<Accepted, PublishError> {
         tokio::time::sleep(ACKNOWLEDGEMENT).await;
         Ok(Accepted)
+    }
+}
+
+/// A receiver that takes its time, and a whole slice in it.
+#[derive(Debug)]
+struct SlowBatches(Ledger);
+
+#[async_trait]
+impl BatchPublisher for SlowBatches {
+    async fn publish_batch(&self, deliveries: &[Delivery<'_>]) -> BatchOutcome {
+        tokio::time::sleep(ACKNOWLEDGEMENT).await;
+        for delivery in deliveries {
+            self.0.record(delivery.message.id.get());
+        }
+        BatchOutcome::all(deliveries)
     }
 }
