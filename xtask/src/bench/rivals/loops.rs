@@ -30,7 +30,7 @@ pub(in crate::bench) async fn create_loop(bed: &Bed) -> Result<()> {
                              DELETE FROM public.outbox_message WHERE id = ANY(ids);
                          ELSE
                              UPDATE public.outbox_message SET published_at = clock_timestamp()
-                             WHERE id = ANY(ids) AND published_at IS NULL;
+                             WHERE id = ANY(ids) AND (published_at IS NULL) IS TRUE;
                          END IF;
                      END IF;
                      COMMIT;
