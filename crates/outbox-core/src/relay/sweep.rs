@@ -121,7 +121,7 @@ pub(crate) async fn sweep(shared: Arc<Shared>, turn: Turn, stop: Stop) -> Sweep 
                 Err(error) => return Sweep::nothing(SweepEnd::Failed { error, tried }),
             };
             let Published { claim, mut end, accepted, served, refusals } = published;
-            if let SweepEnd::Clean { .. } = end
+            if let SweepEnd::Clean { .. } | SweepEnd::OutOfTime = end
                 && let Some(Refusal { tried, reason, .. }) = refusals.last().filter(|_| accepted.is_empty())
                 && turn.after_failure
             {

@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
-use outbox_core::{ConfigProblem, Ordering, RefusalClass, Relay, RelayConfigBuilder, StoreOperation};
+use outbox_core::{
+    Accepted, ConfigProblem, Delivery, MessageId, OrderedPublisher, Ordering, PublishError, Publisher,
+    RefusalClass, Relay, RelayConfigBuilder, StoreOperation, async_trait,
+};
+use outbox_memory::MemoryStore;
 use outbox_testkit::{PublishFault, When};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::outlets::Ordered;
 use crate::stage::{Stage, calm, config, tenant};
@@ -90,4 +95,42 @@ async fn exactly_the_accepted_prefix_is_marked() {
     assert_eq!((stage.tried(), stage.marked("a")), (ids[..3].to_vec(), ids[..2].to_vec()));
     stage.until(|| stage.all_marked()).await;
     assert_eq!(stage.broker.accepted(&tenant("a")), ids);
+}
+
+/// A publisher as a client of a broker is: it hands each message to the task that owns the connection, through a
+/// channel with room, and waits for the acknowledgement.
+struct Wired(mpsc::Sender<(MessageId, oneshot::Sender<()>)>);
+
+#[async_trait]
+impl Publisher for Wired {
+    async fn publish(&self, delivery: &Delivery<'_>) -> Result<Accepted, PublishError> {
+        let (acknowledge, acknowledged) = oneshot::channel();
+        let lost = || PublishError::unavailable("the connection is gone");
+        self.0.send((delivery.message.id, acknowledge)).await.map_err(|_| lost())?;
+        acknowledged.await.map_err(|_| lost())?;
+        Ok(Accepted)
+    }
+}
+
+impl OrderedPublisher for Wired {}
+
+/// Tokio makes whoever does much in one go wait, though there is room: such a message would go out behind later
+/// ones. However many are on their way, the first poll of each puts it on the connection.
+#[tokio::test]
+async fn more_than_tokios_budget_at_once_stay_in_order() {
+    const MANY: usize = 1_000;
+    let table = MemoryStore::new();
+    let ids = table.append_all((0..MANY).map(|_| crate::stage::message("a")));
+    let (wire, mut connection) = mpsc::channel(MANY);
+    let many = u32::try_from(MANY).unwrap();
+    let config = pipelined(MANY).initial_batch(many).max_batch(many).build().unwrap();
+    let relay = Relay::builder_ordered(table, Wired(wire), config).build().unwrap();
+    let _running = relay.start().unwrap();
+    let mut sent = Vec::new();
+    while sent.len() < MANY {
+        let (id, acknowledge) = connection.recv().await.unwrap();
+        sent.push(id);
+        acknowledge.send(()).unwrap();
+    }
+    assert_eq!(sent, ids);
 }

@@ -158,6 +158,31 @@ async fn more_refused_subjects_than_a_claim_can_leave_out_back_the_tenant_off() 
     stage.broker.assert_no_duplicates();
 }
 
+/// The same where the refusals take longer than a batch may: the time that is up hides no outage, and a tenant that
+/// waited and had nothing accepted since has not recovered.
+#[tokio::test]
+async fn slow_refusals_of_more_subjects_than_a_claim_can_leave_out_back_the_tenant_off() {
+    for in_flight in [BOUND * 2, BOUND + 1] {
+        let stage = Stage::by_subject();
+        let subjects = names(BOUND * 2);
+        stage.write_about("a", subjects.iter().map(String::as_str));
+        stage.publisher.fail(When::Every, PublishFault::Hang);
+        let many = u32::try_from(subjects.len()).unwrap();
+        let config = by_subject(in_flight).initial_batch(many).publish_timeout(Duration::from_secs(2));
+        let _running = stage.relay_with(config).start().unwrap();
+        stage.pass(Duration::from_secs(2)).await;
+        assert_eq!(stage.seen.back_offs("a").len(), 1, "{in_flight} in flight");
+        stage.pass(Duration::from_secs(300)).await;
+        let recovered = Told::Recovered("a".to_owned());
+        assert!(!stage.seen.notices().contains(&recovered), "{in_flight} in flight");
+        let tried = stage.tried().len();
+        assert!(tried < 300 / 22 * in_flight + 12 * in_flight, "{tried} publishes, {in_flight} in flight");
+        stage.publisher.heal();
+        stage.until(|| stage.all_marked()).await;
+        stage.broker.assert_in_order();
+    }
+}
+
 /// The claim is verified between messages, and never beside one: a lost session ends the batch, and marks nothing.
 #[tokio::test]
 async fn a_lost_session_begins_nothing_more_and_marks_nothing() {

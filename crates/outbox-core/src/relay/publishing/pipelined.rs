@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use tokio::task::unconstrained;
 
 use super::{Batch, Ended, Next};
 use crate::relay::publish::{Published, publish};
@@ -37,9 +38,11 @@ pub(super) async fn publish_all(
                     let Some(message) = messages.get(place) else { break };
                     batch.begun += 1;
                     let attempts = turn.attempt(message).attempts;
-                    let mut future = Box::pin(async move {
+                    // Without tokio's budget, which would make a first poll wait though there is room: that
+                    // message would go out behind later ones.
+                    let mut future = Box::pin(unconstrained(async move {
                         (place, publish(shared, publisher, message, attempts, stop.abort()).await)
-                    });
+                    }));
                     match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
                         Poll::Ready((place, outcome)) => {
                             failed |= !matches!(outcome, Published::Accepted);

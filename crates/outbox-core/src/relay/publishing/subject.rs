@@ -56,9 +56,11 @@ pub(super) async fn publish_all(
             Published::Refused(error) => {
                 let (subject, reason) = (message.subject_id.clone(), with_causes(&error));
                 let progress = !queues.is_first(place);
-                if turn.excluded.len() + batch.refusals.len() >= ClaimRequest::MAX_EXCLUDED_SUBJECTS {
+                let too_many =
+                    turn.excluded.len() + batch.refusals.len() >= ClaimRequest::MAX_EXCLUDED_SUBJECTS;
+                if too_many && matches!(end, None | Some(SweepEnd::OutOfTime)) {
                     // More than a claim can leave out: the tenant waits, and not the subject alone.
-                    end.get_or_insert(SweepEnd::Refused { tried, reason: reason.clone() });
+                    end = Some(SweepEnd::Refused { tried, reason: reason.clone() });
                 }
                 batch.refusals.push(Refusal { subject, tried, reason, progress });
             }
