@@ -11,7 +11,7 @@ use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 use super::Shared;
 use super::board::{Run as OnBoard, TenantState};
 use super::observe::{Observers, panic_text};
-use super::schedule::{Change, Schedule, SubjectChange, back_off};
+use super::schedule::{Change, Forgotten, Schedule, SubjectChange, back_off};
 use super::stop::Stop;
 use super::store_call::call;
 use super::sweep::{Sweep, SweepEnd, Turn, sweep, with_causes};
@@ -201,9 +201,12 @@ impl Run {
                     tracing::info!("outbox probes succeed again");
                     self.shared.observers.notice(&Notice::ProbeRecovered);
                 }
-                for (tenant, failed) in self.schedule.probed(&oldest) {
+                for Forgotten { tenant, failed, subjects } in self.schedule.probed(&oldest) {
                     self.shared.board.set_tenant(&tenant, TenantState::Idle);
                     self.shared.board.set_held_subjects(&tenant, Vec::new());
+                    for subject in &subjects {
+                        self.subject_recovered(&tenant, subject);
+                    }
                     if failed {
                         self.recovered(&tenant);
                     }
@@ -296,13 +299,18 @@ impl Run {
                     Notice::SubjectBackedOff { tenant, subject, message, failures, wait, reason }
                 }
                 (Change::Recovered, _) => {
-                    tracing::info!(%tenant, subject, "outbox subject recovered");
-                    Notice::SubjectRecovered { tenant, subject }
+                    self.subject_recovered(tenant, subject);
+                    continue;
                 }
                 _ => continue,
             };
             self.shared.observers.notice(&notice);
         }
+    }
+
+    fn subject_recovered(&self, tenant: &TenantId, subject: &str) {
+        tracing::info!(%tenant, subject, "outbox subject recovered");
+        self.shared.observers.notice(&Notice::SubjectRecovered { tenant, subject });
     }
 
     fn recovered(&self, tenant: &TenantId) {

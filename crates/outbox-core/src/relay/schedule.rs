@@ -56,6 +56,16 @@ pub(crate) enum Change {
     Recovered,
 }
 
+/// A tenant that has nothing pending any more.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Forgotten {
+    pub(crate) tenant: TenantId,
+    /// Whether it had failed.
+    pub(crate) failed: bool,
+    /// Its subjects that were held back.
+    pub(crate) subjects: Vec<String>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Schedule {
     config: RelayConfig,
@@ -79,10 +89,10 @@ impl Schedule {
     }
 
     /// A probe's answer: idle tenants that have something get a turn. Those that have nothing are forgotten,
-    /// and with them their failures; they are the answer, with whether they had some.
+    /// and with them their failures; they are the answer.
     ///
     /// The round starts at a random tenant, so that replicas do not meet at each one.
-    pub(crate) fn probed(&mut self, oldest: &[OldestPending]) -> Vec<(TenantId, bool)> {
+    pub(crate) fn probed(&mut self, oldest: &[OldestPending]) -> Vec<Forgotten> {
         let start = if oldest.is_empty() { 0 } else { self.random.usize(..oldest.len()) };
         for found in oldest[start..].iter().chain(&oldest[..start]) {
             self.make_ready(&found.tenant_id);
@@ -97,7 +107,8 @@ impl Schedule {
                 if let Place::Waiting(until) = tenant.place {
                     waiting.remove(&(until, id.clone()));
                 }
-                forgotten.push((id.clone(), tenant.failures > 0 || !tenant.subjects.is_empty()));
+                let subjects = std::mem::take(&mut tenant.subjects).into_recovered();
+                forgotten.push(Forgotten { tenant: id.clone(), failed: tenant.failures > 0, subjects });
             }
             keep
         });

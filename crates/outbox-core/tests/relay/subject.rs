@@ -1,13 +1,14 @@
 //! `Ordering::Subject`: one message of a subject at a time, subjects side by side; a subject waits alone.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
     Accepted, ClaimRequest, Delivery, DrainOutcome, OperationKind, Ordering, PublishError, Publisher,
-    RefusalClass, RelayConfigBuilder, StoreOperation, TenantCondition, TenantState, async_trait,
+    RefusalClass, Relay, RelayConfigBuilder, StoreOperation, TenantCondition, TenantState, async_trait,
 };
-use outbox_testkit::{PublishFault, When};
+use outbox_testkit::{PublishFault, Recorder, When};
 use tokio::sync::Barrier;
 
 use crate::seen::Told;
@@ -21,6 +22,21 @@ fn by_subject(in_flight: usize) -> RelayConfigBuilder {
 
 fn names(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("s{number}")).collect()
+}
+
+/// The subjects that observers were told are held back, and not that they recovered.
+fn told_to_wait(stage: &Stage) -> BTreeSet<String> {
+    let mut waiting = BTreeSet::new();
+    for told in stage.seen.notices() {
+        match told {
+            Told::SubjectBackedOff { subject, .. } => _ = waiting.insert(subject),
+            Told::SubjectRecovered(subject) => {
+                assert!(waiting.remove(&subject), "{subject} recovered and did not wait");
+            }
+            _ => {}
+        }
+    }
+    waiting
 }
 
 /// Answers when so many are waiting for an answer.
@@ -42,7 +58,7 @@ async fn so_many_subjects_are_in_flight_as_the_ordering_says() {
     for _ in 0..4 {
         stage.write_about("a", subjects.iter().map(String::as_str));
     }
-    let together = outbox_testkit::Recorder::around(Together(Arc::new(Barrier::new(32)))).by_subject();
+    let together = Recorder::around(Together(Arc::new(Barrier::new(32)))).by_subject();
     let relay = stage.builder(by_subject(32).initial_batch(300), together.clone()).build().unwrap();
     let _running = relay.start().unwrap();
     stage.until(|| stage.all_marked()).await;
@@ -152,10 +168,31 @@ async fn more_refused_subjects_than_a_claim_can_leave_out_back_the_tenant_off() 
     // At most a first batch, once in a back-off of 22 s at the least.
     let tried = stage.tried().len() - tried;
     assert!(tried < 600 / 22 * 32 + 10 * 32, "{tried} publishes in 10 minutes of an outage");
+    assert_eq!(told_to_wait(&stage).len(), BOUND, "for the others the tenant waits");
     stage.publisher.heal();
     stage.until(|| stage.all_marked()).await;
     stage.broker.assert_in_order();
     stage.broker.assert_no_duplicates();
+    stage.pass(POLL * 2).await;
+    assert_eq!(told_to_wait(&stage), BTreeSet::new(), "whoever was told to wait is told to flow again");
+}
+
+/// What a held subject waits with is published by another relay: observers are told that the subject waits no more,
+/// and nothing of its tenant, which never waited.
+#[tokio::test]
+async fn a_subject_that_another_relay_served_is_told_to_have_recovered() {
+    let stage = Stage::by_subject();
+    let ids = stage.write_about("a", ["x", "y"]);
+    stage.publisher.fail(When::Message(ids[0]), PublishFault::Refuse(RefusalClass::Refused));
+    let _running = stage.relay_with(by_subject(4)).start().unwrap();
+    stage.pass(Duration::from_millis(1)).await;
+    assert_eq!(told_to_wait(&stage), BTreeSet::from(["x".to_owned()]));
+    let other = Relay::builder(stage.table.clone(), Recorder::new(), config().build().unwrap());
+    let other = other.clock(Arc::new(stage.clock.clone())).build().unwrap();
+    assert_eq!(other.drain().await.unwrap().published, 1);
+    stage.pass(POLL * 2).await;
+    assert_eq!(told_to_wait(&stage), BTreeSet::new());
+    assert!(!stage.seen.notices().contains(&Told::Recovered("a".to_owned())), "its tenant never waited");
 }
 
 /// The same where the refusals take longer than a batch may: the time that is up hides no outage, and a tenant that

@@ -64,10 +64,6 @@ impl Subjects {
         sweep: &Sweep,
     ) -> Vec<SubjectChange> {
         let mut changes = Vec::new();
-        for refusal in &sweep.refusals {
-            let change = self.refused(now, config, random.f64(), refusal);
-            changes.push(SubjectChange { subject: refusal.subject.clone(), change });
-        }
         // A batch that was not full had all there was: whoever was asked for and is not in it has nothing.
         let seen_all = matches!(sweep.end, SweepEnd::Clean { full: false, .. });
         let refused = |subject: &str| sweep.refusals.iter().any(|refusal| refusal.subject == *subject);
@@ -80,11 +76,14 @@ impl Subjects {
             }
             !over
         });
-        while self.held.len() > ClaimRequest::MAX_EXCLUDED_SUBJECTS {
-            // The tenant waits for those beyond the bound.
-            let first =
-                self.held.iter().min_by_key(|(_, held)| held.until).map(|(subject, _)| subject.clone());
-            first.and_then(|subject| self.held.remove(&subject));
+        for refusal in &sweep.refusals {
+            let full = self.held.len() >= ClaimRequest::MAX_EXCLUDED_SUBJECTS;
+            if full && !self.held.contains_key(&refusal.subject) {
+                // The tenant waits for those beyond the bound.
+                continue;
+            }
+            let change = self.refused(now, config, random.f64(), refusal);
+            changes.push(SubjectChange { subject: refusal.subject.clone(), change });
         }
         changes
     }
@@ -96,6 +95,13 @@ impl Subjects {
         let (until, tried, reason) = (now.saturating_add(wait), refusal.tried, refusal.reason.clone());
         self.held.insert(refusal.subject.clone(), Held { failures, wait, until, tried, reason });
         Change::BackedOff { failures, wait }
+    }
+
+    /// Those that wait when nothing is pending any more: another relay published what was refused.
+    pub(super) fn into_recovered(self) -> Vec<String> {
+        let mut subjects: Vec<String> = self.held.into_keys().collect();
+        subjects.sort_unstable();
+        subjects
     }
 
     /// What health says of them, in the order of their names.

@@ -48,6 +48,10 @@ fn clean(settled: usize, full: bool) -> Sweep {
     Sweep::new(settled, SweepEnd::Clean { full, took: Duration::ZERO })
 }
 
+fn forgotten(name: &str, failed: bool) -> Forgotten {
+    Forgotten { tenant: tenant(name), failed, subjects: Vec::new() }
+}
+
 fn held() -> Sweep {
     Sweep::new(0, SweepEnd::Held)
 }
@@ -228,9 +232,9 @@ fn a_tenant_absent_from_the_probe_is_forgotten_and_its_failures_with_it() {
         schedule.finished(START, &turn.tenant, &sweep);
     }
     schedule.probe_begins();
-    let mut forgotten = schedule.probed(&[]);
-    forgotten.sort();
-    assert_eq!(forgotten, [(tenant("a"), true), (tenant("b"), false)]);
+    let mut gone = schedule.probed(&[]);
+    gone.sort_by(|one, other| one.tenant.cmp(&other.tenant));
+    assert_eq!(gone, [forgotten("a", true), forgotten("b", false)]);
     assert_eq!((schedule.next_due(), schedule.tenants.len()), (None, 0));
     schedule.probed(&oldest(&["a"]));
     assert_eq!(backed_off(end(&mut schedule, START, &refused(0))).0, 1);
@@ -246,7 +250,7 @@ fn a_turn_that_ended_after_the_probe_began_outweighs_its_answer() {
     assert_eq!(schedule.probed(&[]), []);
     assert_eq!(schedule.next_due(), Some(START + wait));
     schedule.probe_begins();
-    assert_eq!(schedule.probed(&[]), [(tenant("a"), true)]);
+    assert_eq!(schedule.probed(&[]), [forgotten("a", true)]);
 }
 
 #[test]

@@ -88,7 +88,7 @@ proptest! {
                     let found = NAMES.iter().enumerate().filter(|(bit, _)| bits & (1 << bit) != 0);
                     let names: Vec<&str> = found.map(|(_, name)| *name).collect();
                     schedule.probe_begins();
-                    for (id, failed) in schedule.probed(&oldest(&names)) {
+                    for Forgotten { tenant: id, failed, .. } in schedule.probed(&oldest(&names)) {
                         let one = known.remove(&id).unwrap_or_default();
                         prop_assert!(!one.swept && !names.contains(&id.as_str()), "{id} is forgotten");
                         prop_assert_eq!(failed, one.failures > 0);
