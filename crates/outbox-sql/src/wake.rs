@@ -33,7 +33,7 @@ pub fn notify_trigger_ddl(table: &OutboxTable) -> Result<String, InvalidTable> {
     table.check(Postgres)?;
     Ok(format!(
         "\
--- Optional: wakes the relays of {table} at each commit that appended to it.
+-- Optional: wakes the table's relays at each commit that appended to it.
 CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     {notify};
@@ -84,6 +84,16 @@ mod tests {
         let one = OutboxTable::new("b").with_schema("a.");
         let other = OutboxTable::new(".b").with_schema("a");
         assert_ne!(channel(&one), channel(&other));
+    }
+
+    /// A name may have a line break, which ends a comment: none is in one.
+    #[test]
+    fn no_name_is_in_a_comment() -> Result<(), InvalidTable> {
+        let ddl = notify_trigger_ddl(&OutboxTable::new("out\nbox"))?;
+        let comments: Vec<&str> = ddl.lines().filter(|line| line.starts_with("--")).collect();
+        assert!(!comments.is_empty() && comments.iter().all(|line| !line.contains("out")), "{ddl}");
+        assert_eq!(ddl.matches("\"out\nbox\"").count(), 1, "{ddl}");
+        Ok(())
     }
 
     #[test]
