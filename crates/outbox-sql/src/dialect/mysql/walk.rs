@@ -49,8 +49,10 @@ impl Walk {
         (&self.after, self.limit)
     }
 
-    /// Takes what a step answered, and says whether there is another.
+    /// Takes what a step answered, and says whether there is another. A step that leads no further is the last:
+    /// so it is where the tenants' column does not compare by bytes, which `check()` tells.
     pub fn take(&mut self, tenants: Vec<WalkedTenant>) -> bool {
+        let mut further = false;
         let met: i64 = tenants.iter().map(|tenant| tenant.entries).sum();
         let more = met >= self.limit;
         let count = i64::try_from(tenants.len()).unwrap_or(MOST);
@@ -58,10 +60,11 @@ impl Walk {
         for WalkedTenant { tenant, id, micros, now, .. } in tenants {
             if tenant > self.after {
                 self.after.clone_from(&tenant);
+                further = true;
             }
             self.found.extend(row::oldest(tenant, MessageId::new(id), micros, now));
         }
-        more
+        more && further
     }
 
     /// What was found.
@@ -95,6 +98,13 @@ mod tests {
         assert_eq!(walk.step(), (&b"c15"[..], 64));
         assert!(!walk.take(Vec::new()));
         assert_eq!(walk.found().len(), 18);
+    }
+
+    #[test]
+    fn a_step_that_leads_no_further_is_the_last() {
+        let mut walk = Walk::new();
+        assert!(walk.take(vec![tenant("b", FIRST)]));
+        assert!(!walk.take(vec![tenant("B", LEAST)]));
     }
 
     #[test]
