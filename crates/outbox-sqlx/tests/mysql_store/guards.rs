@@ -88,6 +88,40 @@ async fn a_connection_that_comes_back_has_the_application_s_settings() {
     database.drop().await;
 }
 
+/// Guard: the end of a claim says that nothing follows it. A session that chains its transactions has none open when
+/// it comes back, where the next claim would fail; one that is released at each end stays.
+#[tokio::test]
+async fn a_connection_that_comes_back_has_no_transaction_and_stays_whatever_follows_a_commit_there() {
+    for begin in ["SET SESSION completion_type = 'CHAIN'", "SET SESSION completion_type = 'RELEASE'"] {
+        let database = Database::create().await;
+        let table = database.make(&OutboxTable::default()).await;
+        let store =
+            MySqlStore::new(pool_with(database.options_of(STORE), begin), table.description().clone())
+                .unwrap();
+        let session = async || -> u64 {
+            sqlx::query_scalar("SELECT connection_id()")
+                .persistent(false)
+                .fetch_one(store.pool())
+                .await
+                .unwrap()
+        };
+        let before = session().await;
+        // Adds the tenant's row, and so commits once more.
+        claim(&store, "acme").await.claim.settle(Settlement::release()).await.unwrap();
+        assert_eq!(database.transactions(STORE).await, 0, "{begin}, after a release");
+        let written = database.append(&table, &[message("acme", "1")]).await;
+        let claimed = claim(&store, "acme").await;
+        claimed.claim.settle(Settlement::published(written.into_iter().map(MessageId::new))).await.unwrap();
+        assert_eq!(database.transactions(STORE).await, 0, "{begin}, after a mark");
+        let claimed = claim(&store, "acme").await;
+        assert_eq!(ids(&claimed), [0; 0], "{begin}: it is marked");
+        claimed.claim.settle(Settlement::release()).await.unwrap();
+        assert_eq!(session().await, before, "{begin}: it is the same session");
+        store.pool().close().await;
+        database.drop().await;
+    }
+}
+
 /// Guard: while a claim is held, no idle timeout of the application's ends it before its own does; and that one
 /// frees the tenant of a holder from which nothing is heard.
 #[tokio::test]

@@ -23,11 +23,13 @@ macro_rules! restore {
 pub const VERIFY: &str = "DO 1";
 
 /// Commits, with the session's settings as they were before: one text of several statements. They come first, so
-/// that nothing is committed if one of them fails.
-pub const COMMIT: &str = concat!(restore!(), "; COMMIT");
+/// that nothing is committed if one of them fails. Neither another transaction nor the session's end follows, whatever
+/// its `completion_type` is.
+pub const COMMIT: &str = concat!(restore!(), "; COMMIT AND NO CHAIN NO RELEASE");
 
-/// Rolls back, with the session's settings as they were before: one text of several statements.
-pub const ROLLBACK: &str = concat!(restore!(), "; ROLLBACK");
+/// Rolls back, with the session's settings as they were before: one text of several statements. What follows is as
+/// after [`COMMIT`].
+pub const ROLLBACK: &str = concat!(restore!(), "; ROLLBACK AND NO CHAIN NO RELEASE");
 
 /// Begins the transaction of a claim: one text of several statements, without parameters.
 ///
