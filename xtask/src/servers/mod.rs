@@ -35,7 +35,7 @@ pub use self::mariadb::MariaDb;
 pub use self::mysql::MySql;
 pub use self::pgbouncer::{PgBouncer, PoolMode};
 pub use self::postgres::Postgres;
-pub use self::proxy::Proxy;
+pub use self::proxy::{Cut, Proxy};
 
 /// The superuser of every private PostgreSQL server. It has no password.
 pub const SUPERUSER: &str = "postgres";

@@ -32,6 +32,18 @@ struct State {
     frozen_up_to: u64,
     last: u64,
     open: Vec<(u64, TcpStream)>,
+    cut: Option<(&'static str, Cut)>,
+    /// The connection that is cut instead of being answered.
+    unanswered: Option<u64>,
+}
+
+/// Where a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Before the server gets what the client sends.
+    Before,
+    /// Once the server answers, before the client gets the answer.
+    Answer,
 }
 
 impl Proxy {
@@ -78,6 +90,11 @@ impl Proxy {
         self.shared.changed.notify_all();
     }
 
+    /// Cuts the next connection whose client sends this text, there.
+    pub fn cut_at(&self, text: &'static str, cut: Cut) {
+        self.shared.state().cut = Some((text, cut));
+    }
+
     /// Cuts every open connection; both sides see its end. New ones work.
     pub fn cut(&self) {
         self.shared.cut();
@@ -122,15 +139,16 @@ impl Shared {
             state.open.push((number, server.try_clone()?));
             number
         };
-        for (from, to) in [(client.try_clone()?, server.try_clone()?), (server, client)] {
+        let there = (client.try_clone()?, server.try_clone()?, true);
+        for (from, to, from_client) in [there, (server, client, false)] {
             let shared = Arc::clone(self);
-            thread::spawn(move || shared.pump(number, from, to));
+            thread::spawn(move || shared.pump(number, from, to, from_client));
         }
         Ok(())
     }
 
     /// Passes bytes one way until that way ends, then ends both.
-    fn pump(&self, number: u64, mut from: TcpStream, mut to: TcpStream) {
+    fn pump(&self, number: u64, mut from: TcpStream, mut to: TcpStream, from_client: bool) {
         let mut buffer = vec![0; 16 * 1024];
         loop {
             let read = from.read(&mut buffer);
@@ -139,13 +157,30 @@ impl Shared {
             }
             let passed_on = match read {
                 Ok(0) | Err(_) => false,
-                Ok(count) => to.write_all(&buffer[..count]).is_ok(),
+                Ok(count) => {
+                    let bytes = &buffer[..count];
+                    !self.is_cut_at(number, bytes, from_client) && to.write_all(bytes).is_ok()
+                }
             };
             if !passed_on {
                 self.close(|open| open == number);
                 return;
             }
         }
+    }
+
+    /// Whether the connection ends here, and these bytes with it.
+    fn is_cut_at(&self, number: u64, bytes: &[u8], from_client: bool) -> bool {
+        let mut state = self.state();
+        if !from_client {
+            return state.unanswered == Some(number);
+        }
+        let sent = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        let cut = state.cut.take_if(|(text, _)| sent(text));
+        if cut.is_some_and(|(_, cut)| cut == Cut::Answer) {
+            state.unanswered = Some(number);
+        }
+        cut.is_some_and(|(_, cut)| cut == Cut::Before)
     }
 
     /// Whether the connection is still open once it is not frozen any more.

@@ -141,3 +141,30 @@ async fn looking_at_a_held_tenant_many_times_takes_no_further_connection() {
     holder.stop().await;
     stage.end().await;
 }
+
+/// A settlement that the server cancels does not bring its connection, with the lock on it, back to the pool: the
+/// other replica gets the tenant, and the pool is whole.
+#[tokio::test]
+async fn a_cancelled_settlement_does_not_keep_the_tenant_locked_in_the_pool() {
+    let stage = Stage::new().await;
+    let written = stage.append("acme", 2).await;
+    let gate = Gate::at(written[1]);
+    let (first, second) = (Recorder::around(gate.clone()), Recorder::new());
+    let store = stage.store_as(stage.options().options([("statement_timeout", "200ms")]), 2);
+    let holder = Replica::start(&store, first.clone(), quick().max_back_off(Duration::from_mins(1)));
+    gate.entered().await;
+    let mut locker = stage.database.admin.begin().await.unwrap();
+    // The mark waits for this, and a read does not.
+    sqlx::raw_sql("LOCK TABLE outbox_message IN SHARE MODE").execute(&mut *locker).await.unwrap();
+    gate.open();
+    holder.journal.wait_for_failed(OperationKind::Settle).await;
+    locker.rollback().await.unwrap();
+    holder.stop().await;
+
+    let other = Replica::start(&stage.store(2), second.clone(), quick());
+    soon("the other replica publishes", second.wait_for_accepted(2)).await;
+    stage.wait_until_published().await;
+    assert_pool_is_whole(&store).await;
+    other.stop().await;
+    stage.end().await;
+}

@@ -9,8 +9,9 @@ use outbox_core::{
 };
 use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
 
-use crate::stage::{Stage, quick};
-use crate::support::tenant;
+use super::stage::{Stage, quick};
+use super::support::any::Store;
+use super::support::tenant;
 
 /// A publisher that keeps order by itself, and one that takes slices.
 #[derive(Clone)]
@@ -60,7 +61,7 @@ fn flaky(publisher: Recorder) -> FaultyPublisher {
 fn replicas(
     stage: &Stage,
     config: impl Fn() -> RelayConfigBuilder,
-    relay: impl Fn(outbox_sqlx::postgres::PostgresStore, outbox_core::RelayConfig) -> Relay,
+    relay: impl Fn(Store, outbox_core::RelayConfig) -> Relay,
 ) -> Vec<RelayHandle> {
     let start = |_| relay(stage.store(4), config().build().unwrap()).start().unwrap();
     (0..2).map(start).collect()

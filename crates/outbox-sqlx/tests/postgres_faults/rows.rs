@@ -12,7 +12,7 @@ use outbox_testkit::Recorder;
 
 use sqlx::ConnectOptions as _;
 
-use super::stage::{Entry, Replica, Stage, quick, says, soon};
+use super::stage::{Entry, Replica, Stage, quick, soon};
 use super::support::tenant;
 
 /// Keeps what it gets.
@@ -121,7 +121,7 @@ async fn a_large_payload_and_a_long_tenant_go_through() {
     let longer = NewMessage::new(tenant(&long.repeat(2)), "long", "subject", "{}");
     let error =
         stage.table.append(&mut stage.database.admin.acquire().await.unwrap(), &longer).await.unwrap_err();
-    assert!(says(&error, &["Invalid"]), "{error:?}");
+    assert!(format!("{error:?}").contains("Invalid"), "{error:?}");
     stage.end().await;
 }
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use outbox_core::{OperationKind, SystemClock};
 use outbox_testkit::{FaultyPublisher, ManualClock, PublishFault, Recorder, When};
-use xtask::servers::Postgres;
 
 use super::driver::StorePool;
-use super::stage::{Entry, Gate, Replica, Stage, assert_pool_is_whole, quick, recorded, soon, started};
+use super::stage::{Entry, Gate, Replica, Stage, quick, recorded, soon, started};
+use super::support::any::Server;
 use super::support::tenant;
 
 /// The holder's session is terminated while it publishes. The other replica takes over at once and publishes
@@ -30,7 +30,7 @@ async fn a_terminated_holder_emits_no_more_than_the_message_it_was_in_and_the_ot
     other.journal.wait_for(1, |entry| *entry == Entry::Held).await;
     assert!(started(&second).is_empty());
 
-    assert_eq!(stage.terminate_holders().await, 1);
+    assert_eq!(stage.database.terminate_holders().await, 1);
     let begin = Instant::now();
     soon("the other replica publishes", second.wait_for_accepted(5)).await;
     assert!(begin.elapsed() < Duration::from_secs(5), "taken over after {:?}", begin.elapsed());
@@ -60,7 +60,7 @@ async fn what_was_accepted_after_the_session_was_terminated_is_published_again_o
         relay.clock(Arc::new(clock.clone()))
     });
     gate.entered().await;
-    assert_eq!(stage.terminate_holders().await, 1);
+    assert_eq!(stage.database.terminate_holders().await, 1);
     gate.open();
     replica.journal.wait_for_failed(OperationKind::Settle).await;
     assert_eq!(started(&recorder), written);
@@ -81,8 +81,8 @@ async fn what_was_accepted_after_the_session_was_terminated_is_published_again_o
 
 /// The server goes down in the middle of a batch and comes back, in good order or after a crash: the relay
 /// recovers by itself, nothing is lost, and what is published again is that batch, in order.
-async fn recovers_from(name: &str, disturb: impl FnOnce(&mut Postgres) + Send) {
-    let mut server = Postgres::start(&[]).unwrap();
+async fn recovers_from(name: &str, disturb: impl FnOnce(&mut Server) + Send) {
+    let mut server = Server::start(&[]).unwrap();
     let stage = Stage::on(&server, name).await;
     let mut written = stage.append("acme", 6).await;
     let gate = Gate::at(written[2]);
@@ -107,7 +107,7 @@ async fn recovers_from(name: &str, disturb: impl FnOnce(&mut Postgres) + Send) {
     stage.end().await;
 }
 
-/// `pg_ctl restart -m fast`, as it were.
+/// A restart ends every session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_restart_mid_batch_loses_nothing_and_the_relay_recovers_by_itself() {
     recovers_from("restart", |server| server.restart().unwrap()).await;
@@ -147,32 +147,5 @@ async fn a_pool_that_retires_connections_takes_none_from_a_claim() {
     assert_eq!((first.journal.count(failed), second.journal.count(failed)), (0, 0));
     first.stop().await;
     second.stop().await;
-    stage.end().await;
-}
-
-/// A settlement that the server cancels does not bring its connection, with the lock on it, back to the pool: the
-/// other replica gets the tenant, and the pool is whole.
-#[tokio::test]
-async fn a_cancelled_settlement_does_not_keep_the_tenant_locked_in_the_pool() {
-    let stage = Stage::new().await;
-    let written = stage.append("acme", 2).await;
-    let gate = Gate::at(written[1]);
-    let (first, second) = (Recorder::around(gate.clone()), Recorder::new());
-    let store = stage.store_as(stage.options().options([("statement_timeout", "200ms")]), 2);
-    let holder = Replica::start(&store, first.clone(), quick().max_back_off(Duration::from_mins(1)));
-    gate.entered().await;
-    let mut locker = stage.database.admin.begin().await.unwrap();
-    // The mark waits for this, and a read does not.
-    sqlx::raw_sql("LOCK TABLE outbox_message IN SHARE MODE").execute(&mut *locker).await.unwrap();
-    gate.open();
-    holder.journal.wait_for_failed(OperationKind::Settle).await;
-    locker.rollback().await.unwrap();
-    holder.stop().await;
-
-    let other = Replica::start(&stage.store(2), second.clone(), quick());
-    soon("the other replica publishes", second.wait_for_accepted(2)).await;
-    stage.wait_until_published().await;
-    assert_pool_is_whole(&store).await;
-    other.stop().await;
     stage.end().await;
 }

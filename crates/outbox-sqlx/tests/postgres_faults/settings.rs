@@ -7,7 +7,7 @@ use std::time::Duration;
 use outbox_core::SystemClock;
 use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
 
-use super::stage::{Entry, Replica, Stage, quick, recorded, soon, started};
+use super::stage::{Entry, Replica, Stage, quick, recorded, soon, started, tcp_server};
 use super::support::tenant;
 
 const HAND_OVERS: usize = 40;
@@ -114,6 +114,38 @@ async fn limits_on_statements_and_lock_waits_do_not_disturb_a_slow_publish() {
     assert_eq!(all.accepted(&tenant("acme")), written);
     assert_eq!(publisher.calls(), 2);
     assert_eq!(replica.journal.count(|entry| matches!(entry, Entry::Failed(..))), 0);
+    replica.stop().await;
+    stage.end().await;
+}
+
+/// What bounds the time of a dead client: the server's side of a claim's connection asks whether it is there.
+#[tokio::test]
+async fn a_claim_asks_the_server_to_find_a_dead_client_within_a_minute() {
+    let stage = Stage::on(tcp_server(), "keepalives").await;
+    stage
+        .database
+        .run(
+            "CREATE TABLE seen (settings text);
+             GRANT INSERT ON seen TO PUBLIC;
+             CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                 INSERT INTO seen VALUES (concat_ws(' ', current_setting('tcp_keepalives_idle'),
+                     current_setting('tcp_keepalives_interval'), current_setting('tcp_keepalives_count'),
+                     current_setting('client_connection_check_interval')));
+                 RETURN NEW;
+             END $$;
+             CREATE TRIGGER watch BEFORE UPDATE ON outbox_message FOR EACH ROW EXECUTE FUNCTION watch();",
+        )
+        .await;
+    let replica = Replica::start(&stage.store(2), Recorder::new(), quick());
+    for _ in 0..2 {
+        // The second claim knows the server already, and sends everything at once.
+        stage.append("acme", 1).await;
+        stage.wait_until_published().await;
+    }
+    assert_eq!(
+        stage.database.text("SELECT string_agg(DISTINCT settings, ',') FROM seen").await,
+        "30 10 3 1s"
+    );
     replica.stop().await;
     stage.end().await;
 }

@@ -5,8 +5,6 @@ mod gate;
 #[path = "stage/journal.rs"]
 mod journal;
 
-use std::fmt::Debug;
-use std::str::FromStr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -14,15 +12,13 @@ use outbox_core::{
     HealthReport, MessageId, Publisher, Relay, RelayBuilder, RelayConfig, RelayConfigBuilder, RelayHandle,
 };
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::PostgresTable;
 use outbox_testkit::Recorder;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use xtask::servers::Postgres;
 
 pub(crate) use self::gate::Gate;
 pub(crate) use self::journal::{Entry, Journal};
-use super::driver::{PostgresStore, StorePool};
-use super::support::{Database, ROLE, message};
+use super::driver::StorePool;
+use super::support::any::{DIALECT, Options, Server, Store, Table};
+use super::support::{Database, message};
 
 /// Far more than anything here takes; a test that reaches it fails.
 pub(crate) const BOUND: Duration = Duration::from_secs(20);
@@ -30,7 +26,7 @@ pub(crate) const BOUND: Duration = Duration::from_secs(20);
 /// An outbox table in a database of its own.
 pub(crate) struct Stage {
     pub(crate) database: Database,
-    pub(crate) table: PostgresTable,
+    pub(crate) table: Table,
     shared: bool,
 }
 
@@ -48,30 +44,24 @@ impl Stage {
     }
 
     /// The default table, on a server that only some tests use.
-    pub(crate) async fn on(server: &Postgres, name: &str) -> Self {
-        server.create_database(name).unwrap();
-        let role = format!("CREATE ROLE {ROLE}");
-        // Another test of the same server may have made it.
-        let _ = server.execute(name, &role);
-        let options = PgConnectOptions::from_str(&server.url(name)).unwrap();
-        let admin = PgPoolOptions::new().max_connections(4).connect_lazy_with(options.clone());
-        let database = Database { name: name.to_owned(), options, admin };
+    pub(crate) async fn on(server: &Server, name: &str) -> Self {
+        let database = Database::on(server, name).await;
         let table = database.make(&OutboxTable::default()).await;
         Self { database, table, shared: false }
     }
 
     /// A store with a pool of so many connections.
-    pub(crate) fn store(&self, connections: u32) -> PostgresStore {
+    pub(crate) fn store(&self, connections: u32) -> Store {
         self.store_as(self.options(), connections)
     }
 
     /// A store that connects like this, with a pool of so many connections.
-    pub(crate) fn store_as(&self, options: PgConnectOptions, connections: u32) -> PostgresStore {
+    pub(crate) fn store_as(&self, options: Options, connections: u32) -> Store {
         StorePool::new(options, connections).store(self.table.description())
     }
 
     /// How a store connects.
-    pub(crate) fn options(&self) -> PgConnectOptions {
+    pub(crate) fn options(&self) -> Options {
         self.database.store_options()
     }
 
@@ -83,26 +73,15 @@ impl Stage {
 
     /// Waits until nothing is pending.
     pub(crate) async fn wait_until_published(&self) {
-        let name = self.table.description().quoted(outbox_sql::Dialect::Postgres);
+        let name = self.table.description().quoted(DIALECT);
         self.database
-            .wait_until(&format!("SELECT NOT EXISTS (SELECT FROM {name} WHERE published_at IS NULL)"))
+            .wait_until(&format!("SELECT NOT EXISTS (SELECT 1 FROM {name} WHERE published_at IS NULL)"))
             .await;
     }
 
     /// How many messages are pending.
     pub(crate) async fn pending(&self) -> i64 {
         self.database.number("SELECT count(*) FROM outbox_message WHERE published_at IS NULL").await
-    }
-
-    /// Ends the sessions that hold a tenant, as an operator does; answers how many.
-    pub(crate) async fn terminate_holders(&self) -> i64 {
-        self.database
-            .number(
-                "SELECT count(pg_terminate_backend(pid)) FROM pg_locks
-                 WHERE locktype = 'advisory' AND granted
-                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
-            )
-            .await
     }
 
     /// Drops the database, where the server stays.
@@ -134,17 +113,13 @@ pub(crate) struct Replica {
 
 impl Replica {
     /// Starts one.
-    pub(crate) fn start(
-        store: &PostgresStore,
-        publisher: impl Publisher,
-        config: RelayConfigBuilder,
-    ) -> Self {
+    pub(crate) fn start(store: &Store, publisher: impl Publisher, config: RelayConfigBuilder) -> Self {
         Self::start_with(store, publisher, config, |builder| builder)
     }
 
     /// Starts one that is put together with something more.
     pub(crate) fn start_with(
-        store: &PostgresStore,
+        store: &Store,
         publisher: impl Publisher,
         config: RelayConfigBuilder,
         more: impl FnOnce(RelayBuilder) -> RelayBuilder,
@@ -196,13 +171,13 @@ pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
 
 /// A private server over TCP, for the tests that put something between it and the store. It lives as long as
 /// this process.
-pub(crate) fn tcp_server() -> &'static Postgres {
-    static SERVER: OnceLock<Postgres> = OnceLock::new();
-    SERVER.get_or_init(|| Postgres::start(&[]).unwrap())
+pub(crate) fn tcp_server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start(&[]).unwrap())
 }
 
 /// A pool gives out all of its connections at once, and no more are open: none is lost, none is kept.
-pub(crate) async fn assert_pool_is_whole(store: &PostgresStore) {
+pub(crate) async fn assert_pool_is_whole(store: &Store) {
     let pool = StorePool::of(store);
     let size = pool.max_size();
     let mut all = Vec::new();
@@ -211,10 +186,4 @@ pub(crate) async fn assert_pool_is_whole(store: &PostgresStore) {
         all.push(connection);
     }
     assert_eq!(pool.size(), size, "the pool has as many connections as it may");
-}
-
-/// Whether a text has all of these parts.
-pub(crate) fn says(text: &impl Debug, parts: &[&str]) -> bool {
-    let text = format!("{text:?}");
-    parts.iter().all(|part| text.contains(part))
 }

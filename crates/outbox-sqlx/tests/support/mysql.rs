@@ -10,6 +10,16 @@ use outbox_sqlx::OutboxTable;
 use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, MySqlPool, Row};
+use xtask::servers::MariaDb;
+
+/// What the faults that every server meets are written with.
+pub mod any {
+    pub type Options = sqlx::mysql::MySqlConnectOptions;
+    pub type Server = xtask::servers::MariaDb;
+    pub type Store = outbox_sqlx::mysql::MySqlStore;
+    pub type Table = outbox_sqlx::mysql::MySqlTable;
+    pub const DIALECT: outbox_sql::Dialect = outbox_sql::Dialect::MySql;
+}
 
 /// The user of the stores' sessions. It may do what a relay has to, and nothing else.
 pub const STORE: &str = "outbox_test_store";
@@ -43,7 +53,15 @@ impl Database {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("outbox_test_{}_{now}_{count}", std::process::id());
+        Self::create_as(server, &format!("outbox_test_{}_{now}_{count}", std::process::id())).await
+    }
+
+    /// A fresh database of a server that only some tests use.
+    pub async fn on(server: &MariaDb, name: &str) -> Self {
+        Self::create_as(MySqlConnectOptions::from_str(&server.url("mysql")).unwrap(), name).await
+    }
+
+    async fn create_as(server: MySqlConnectOptions, name: &str) -> Self {
         let mut session = MySqlConnection::connect_with(&server).await.unwrap();
         let mut made = format!("CREATE DATABASE {name} CHARACTER SET latin1");
         for user in [STORE, WRITER] {
@@ -51,9 +69,14 @@ impl Database {
         }
         sqlx::raw_sql(AssertSqlSafe(made)).execute(&mut session).await.unwrap();
         session.close().await.unwrap();
-        let options = server.database(&name);
+        let options = server.database(name);
         let admin = MySqlPoolOptions::new().max_connections(4).connect_lazy_with(options.clone());
-        Self { name, options, admin }
+        Self { name: name.to_owned(), options, admin }
+    }
+
+    /// How a store connects.
+    pub fn store_options(&self) -> MySqlConnectOptions {
+        self.options_of(STORE)
     }
 
     /// How an unprivileged user connects.
@@ -129,9 +152,10 @@ impl Database {
         self.session_ids(user).await.len()
     }
 
+    /// Those of a user, or of anybody: `%`.
     async fn session_ids(&self, user: &str) -> Vec<i64> {
         let ask = format!(
-            "SELECT cast(ID AS signed) FROM information_schema.PROCESSLIST WHERE USER = '{user}' AND DB = '{}'",
+            "SELECT cast(ID AS signed) FROM information_schema.PROCESSLIST WHERE USER LIKE '{user}' AND DB = '{}'",
             self.name
         );
         loop {
@@ -148,16 +172,33 @@ impl Database {
 
     /// How many transactions of a user's sessions are open.
     pub async fn transactions(&self, user: &str) -> usize {
-        self.transactions_like(user, "ACTIVE").await
+        self.transactions_like(user, "ACTIVE").await.len()
     }
 
     /// How many transactions of a user's sessions wait for a lock.
     pub async fn waiting(&self, user: &str) -> usize {
-        self.transactions_like(user, "LOCK WAIT").await
+        self.transactions_like(user, "LOCK WAIT").await.len()
+    }
+
+    /// How many sessions hold a tenant.
+    pub async fn holders(&self) -> usize {
+        self.holder_ids().await.len()
+    }
+
+    /// Ends the sessions that hold a tenant, as an operator does; answers how many.
+    pub async fn terminate_holders(&self) -> usize {
+        let holders = self.holder_ids().await;
+        self.kill(&holders).await;
+        holders.len()
+    }
+
+    /// Who only asks for a tenant that another holds has no row locked.
+    async fn holder_ids(&self) -> Vec<i64> {
+        self.transactions_like("%", " 1 row lock(s)").await
     }
 
     /// Asks the storage engine itself: the table `INNODB_TRX` shows an old picture for as long as anybody looks.
-    async fn transactions_like(&self, user: &str, like: &str) -> usize {
+    async fn transactions_like(&self, user: &str, like: &str) -> Vec<i64> {
         let status = sqlx::raw_sql("SHOW ENGINE INNODB STATUS").fetch_one(&self.admin).await.unwrap();
         let status: String = status.get(2);
         let sessions = self.session_ids(user).await;
@@ -171,7 +212,7 @@ impl Database {
             .filter(|transaction| transaction.contains(like))
             .filter_map(of)
             .filter(|session| sessions.contains(session))
-            .count()
+            .collect()
     }
 
     /// How many rows of a table's claims are locked.
@@ -196,12 +237,16 @@ impl Database {
     /// Ends every session of a user on this database, and waits until they are gone.
     pub async fn kill_sessions(&self, user: &str) {
         let killed = self.session_ids(user).await;
-        for id in &killed {
+        self.kill(&killed).await;
+    }
+
+    async fn kill(&self, sessions: &[i64]) {
+        for id in sessions {
             // One that has ended meanwhile is no matter.
             let _ = sqlx::raw_sql(AssertSqlSafe(format!("KILL {id}"))).execute(&self.admin).await;
         }
         let waiting = async {
-            while self.session_ids(user).await.iter().any(|id| killed.contains(id)) {
+            while self.session_ids("%").await.iter().any(|id| sessions.contains(id)) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };

@@ -10,14 +10,28 @@ use outbox_sqlx::OutboxTable;
 use outbox_sqlx::postgres::PostgresTable;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
+use xtask::servers::Postgres;
 
 use super::driver::{PostgresStore, StorePool};
+
+/// What the faults that every server meets are written with.
+pub mod any {
+    pub type Options = sqlx::postgres::PgConnectOptions;
+    pub type Server = xtask::servers::Postgres;
+    pub type Store = super::PostgresStore;
+    pub type Table = outbox_sqlx::postgres::PostgresTable;
+    pub const DIALECT: outbox_sql::Dialect = outbox_sql::Dialect::Postgres;
+}
 
 /// The application name of the stores' sessions.
 pub const STORE: &str = "outbox_store";
 
 /// A role that is no superuser, so that privileges and row security hold for it.
 pub const ROLE: &str = "outbox_test_app";
+
+/// The locks on this database's tenants.
+const HELD: &str = "pg_locks WHERE locktype = 'advisory' AND granted
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 fn server() -> PgConnectOptions {
     let url = std::env::var("OUTBOX_TEST_POSTGRES_URL").unwrap_or_else(|_| {
@@ -55,6 +69,16 @@ impl Database {
         let options = self::server().database(&name);
         let admin = PgPoolOptions::new().max_connections(4).connect_lazy_with(options.clone());
         Self { name, options, admin }
+    }
+
+    /// A fresh database of a server that only some tests use.
+    pub async fn on(server: &Postgres, name: &str) -> Self {
+        server.create_database(name).unwrap();
+        let options = PgConnectOptions::from_str(&server.url(name)).unwrap();
+        let admin = PgPoolOptions::new().max_connections(4).connect_lazy_with(options.clone());
+        // Another test of the same server may have made it.
+        let _ = sqlx::raw_sql(AssertSqlSafe(format!("CREATE ROLE {ROLE}"))).execute(&admin).await;
+        Self { name: name.to_owned(), options, admin }
     }
 
     /// A pool of at most `size` connections, of the unprivileged role.
@@ -135,6 +159,25 @@ impl Database {
                    AND (session.xact_start IS NOT NULL OR held.pid IS NOT NULL))"
         ))
         .await;
+    }
+
+    /// How many sessions of an application there are on this database.
+    pub async fn sessions(&self, application: &str) -> usize {
+        let count = format!(
+            "SELECT count(*) FROM pg_stat_activity
+             WHERE application_name = '{application}' AND datname = current_database()"
+        );
+        self.number(count).await.try_into().unwrap()
+    }
+
+    /// How many sessions hold a tenant.
+    pub async fn holders(&self) -> usize {
+        self.number(format!("SELECT count(DISTINCT pid) FROM {HELD}")).await.try_into().unwrap()
+    }
+
+    /// Ends the sessions that hold a tenant, as an operator does; answers how many.
+    pub async fn terminate_holders(&self) -> usize {
+        self.number(format!("SELECT count(pg_terminate_backend(pid)) FROM {HELD}")).await.try_into().unwrap()
     }
 
     /// Puts a gate into the lock statement of stores with [`gated_options`](Self::gated_options): the function
