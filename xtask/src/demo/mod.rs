@@ -51,15 +51,18 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The feature that these options need and this `xtask` has not, if there is one.
-    fn missing_feature(&self) -> Option<&'static str> {
+    /// The features that these options need, if this `xtask` has not all of them.
+    fn missing_features(&self) -> Option<String> {
         let by_url = |scheme: &str| self.database_url.as_ref().is_some_and(|url| url.starts_with(scheme));
         let mysql = self.mariadb || by_url("mysql:") || by_url("mariadb:");
         let needed = [
             (self.otel, cfg!(feature = "otel"), "otel"),
             (mysql, cfg!(feature = "demo-mysql"), "demo-mysql"),
+            (self.orm == Orm::Diesel, cfg!(feature = "demo-diesel"), "demo-diesel"),
         ];
-        needed.into_iter().find(|(needs, has, _)| *needs && !has).map(|(.., feature)| feature)
+        let needed: Vec<_> = needed.into_iter().filter(|(needs, ..)| *needs).collect();
+        let all_are_there = needed.iter().all(|(_, has, _)| *has);
+        (!all_are_there).then(|| needed.iter().map(|(.., feature)| *feature).collect::<Vec<_>>().join(","))
     }
 }
 
@@ -75,8 +78,8 @@ pub(crate) struct ReplicaOptions {
 
 /// Runs the demo; answers whether the check is well.
 pub(crate) fn run(options: Options) -> Result<bool> {
-    if let Some(feature) = options.missing_feature() {
-        return run_with(feature);
+    if let Some(features) = options.missing_features() {
+        return run_with(&features);
     }
     #[cfg(feature = "otel")]
     if options.otel {
@@ -120,9 +123,9 @@ pub(crate) fn run(options: Options) -> Result<bool> {
 }
 
 /// Runs the same command in an `xtask` that can. What few runs need is not built for the others.
-fn run_with(feature: &str) -> Result<bool> {
+fn run_with(features: &str) -> Result<bool> {
     let mut command =
-        crate::process::cargo(&["run", "--quiet", "--package", "xtask", "--features", feature, "--"]);
+        crate::process::cargo(&["run", "--quiet", "--package", "xtask", "--features", features, "--"]);
     Ok(crate::process::run(command.args(std::env::args_os().skip(1)))?.success())
 }
 

@@ -13,6 +13,7 @@ mod place;
 #[cfg(any(feature = "bb8", feature = "deadpool"))]
 mod pool;
 mod row;
+pub mod schema;
 mod store;
 mod writable;
 

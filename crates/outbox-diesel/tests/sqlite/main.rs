@@ -8,7 +8,9 @@
 mod append;
 mod driver;
 mod memory;
+mod migration;
 mod pool;
+mod together;
 mod turns;
 
 #[path = "../../../outbox-sqlx/tests/sqlite/bad_input.rs"]

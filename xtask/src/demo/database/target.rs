@@ -13,6 +13,8 @@ pub(in crate::demo) const TARGET: &str = "OUTBOX_DEMO_TARGET";
 pub(in crate::demo) enum Orm {
     /// outbox-sqlx.
     Sqlx,
+    /// outbox-diesel.
+    Diesel,
 }
 
 /// Where the tables are.
@@ -55,6 +57,7 @@ impl Target {
     pub(in crate::demo) fn to_text(&self) -> String {
         let orm = match self.orm {
             Orm::Sqlx => "sqlx",
+            Orm::Diesel => "diesel",
         };
         match &self.place {
             Place::Sqlite(path) => format!("{orm} sqlite - {}", path.display()),
@@ -73,6 +76,7 @@ impl FromStr for Target {
         let mut word = || words.next().with_context(|| format!("{TARGET} is broken"));
         let orm = match word()? {
             "sqlx" => Orm::Sqlx,
+            "diesel" => Orm::Diesel,
             other => bail!("{TARGET}: no ORM {other}"),
         };
         let (kind, name, place) = (word()?, word()?.to_owned(), word()?.to_owned());
@@ -102,8 +106,10 @@ mod tests {
             places.push(Place::on_server("mysql://me:a b@host/db".to_owned()).unwrap());
         }
         for place in places {
-            let target = Target { orm: Orm::Sqlx, place };
-            assert_eq!(target.to_text().parse::<Target>().unwrap(), target);
+            for orm in [Orm::Sqlx, Orm::Diesel] {
+                let target = Target { orm, place: place.clone() };
+                assert_eq!(target.to_text().parse::<Target>().unwrap(), target);
+            }
         }
         for broken in ["", "sqlx", "sqlx sqlite x", "sqlx oracle x y", "pen postgres x y"] {
             assert!(broken.parse::<Target>().is_err(), "{broken}");
