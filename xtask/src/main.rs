@@ -42,7 +42,7 @@ enum Command {
         order: String,
     },
     Test(test::Options),
-    /// Format, clippy, docs, each feature alone, dependencies and tidiness; warnings are errors.
+    /// Format, clippy, docs, each feature alone, dependencies, tidiness and outbox-diesel by itself; warnings are errors.
     Lint,
     /// All that CI runs: lint, then test.
     Ci,

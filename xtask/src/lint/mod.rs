@@ -1,5 +1,6 @@
 //! What must hold of the code before a test runs; warnings are errors.
 
+mod alone;
 mod dependencies;
 mod features;
 mod tidy;
@@ -13,13 +14,14 @@ use crate::{interrupt, process};
 
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     ("format", format),
     ("tidy", tidy::run),
     ("clippy", clippy),
     ("docs", docs),
     ("each feature", features::run),
     ("dependencies", dependencies::run),
+    ("outbox-diesel alone", alone::run),
 ];
 
 /// Runs every step, also after one that found something; answers whether all are well.
