@@ -28,7 +28,7 @@ pub use outbox_sql::{Columns, InvalidMessage, InvalidTable, OutboxTable, Payload
 pub use crate::error::AppendError;
 
 /// What the README shows, compiled.
-#[cfg(all(doctest, feature = "postgres", feature = "deadpool"))]
+#[cfg(all(doctest, feature = "postgres", feature = "sqlite", feature = "deadpool"))]
 mod samples {
     #[doc = include_str!("../README.md")]
     mod readme {}
