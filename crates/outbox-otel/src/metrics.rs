@@ -135,6 +135,12 @@ impl Observer for MetricsObserver {
                 self.gauges.backed_off(tenant, self.label(tenant), *failures);
             }
             Notice::Recovered { tenant, .. } => self.gauges.recovered(tenant),
+            Notice::SubjectBackedOff { tenant, subject, .. } => {
+                self.gauges.subject_backed_off(tenant, subject);
+            }
+            Notice::SubjectRecovered { tenant, subject, .. } => {
+                self.gauges.subject_recovered(tenant, subject);
+            }
             _ => {}
         }
     }

@@ -43,6 +43,8 @@ pub const PENDING_AGE: &str = "outbox.pending.age";
 pub const TENANT_FAILURES: &str = "outbox.tenant.failures";
 /// How many tenants back off.
 pub const TENANTS_BACKING_OFF: &str = "outbox.tenants.backing_off";
+/// Subjects that back off.
+pub const SUBJECTS_BACKING_OFF: &str = "outbox.subjects.backing_off";
 /// How many runs of the relay work.
 pub const RELAYS_RUNNING: &str = "outbox.relays.running";
 
@@ -179,6 +181,7 @@ pub const METRICS: &[Metric] = {
         metric(PENDING_AGE, Gauge, "s", TENANTS, "age of the oldest pending message at the last probe; 0 is caught up"),
         metric(TENANT_FAILURES, Gauge, "{failure}", TENANTS, "failures in a row of a tenant that backs off; 0 is well"),
         metric(TENANTS_BACKING_OFF, Gauge, "{tenant}", &[], "tenants that back off"),
+        metric(SUBJECTS_BACKING_OFF, Gauge, "{subject}", &[], "subjects that back off alone, while their tenants go on"),
         metric(RELAYS_RUNNING, Gauge, "{relay}", &[], "runs of the relay that work"),
     ]
 };

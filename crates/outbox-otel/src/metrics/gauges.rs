@@ -30,6 +30,8 @@ struct State {
     ages: HashMap<Label, Duration>,
     /// Who backs off, under which label, after how many failures.
     failures: HashMap<TenantId, (Label, u32)>,
+    /// The subjects that back off alone.
+    subjects: HashSet<(TenantId, Box<str>)>,
     /// The labels that backed off once: they are reported as zero.
     recovered: HashSet<Label>,
     /// The database's clock less the relay's, in microseconds.
@@ -57,6 +59,9 @@ impl Gauges {
         });
         register_u64(meter, names::TENANTS_BACKING_OFF, &gauges, |state, source, out| {
             out.observe(state.failures.len() as u64, &[source]);
+        });
+        register_u64(meter, names::SUBJECTS_BACKING_OFF, &gauges, |state, source, out| {
+            out.observe(state.subjects.len() as u64, &[source]);
         });
         register_u64(meter, names::RELAYS_RUNNING, &gauges, |state, source, out| {
             out.observe(state.running.try_into().unwrap_or(0), &[source]);
@@ -103,6 +108,14 @@ impl Gauges {
         {
             state.recovered.insert(label);
         }
+    }
+
+    pub(super) fn subject_backed_off(&self, tenant: &TenantId, subject: &str) {
+        self.lock().subjects.insert((tenant.clone(), subject.into()));
+    }
+
+    pub(super) fn subject_recovered(&self, tenant: &TenantId, subject: &str) {
+        self.lock().subjects.remove(&(tenant.clone(), subject.into()));
     }
 
     /// A probe's answer is here, after it took so long.

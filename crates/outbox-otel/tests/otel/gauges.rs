@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::{RefusalClass, Relay, StoreOperation, Timestamp};
+use outbox_core::{MessageId, Ordering, RefusalClass, Relay, RelayConfig, StoreOperation, Timestamp};
 use outbox_otel::{MetricsObserver, TenantLabel, names};
 use outbox_testkit::{FaultyPublisher, FaultyStore, PublishFault, Recorder, StoreFault, When};
 
@@ -66,6 +66,33 @@ async fn ages_and_failures_follow_a_tenant_that_backs_off() {
     assert_eq!(setup.gauge(names::PENDING_AGE, "acme"), Some(0.0));
     assert_eq!(setup.gauge(names::TENANT_FAILURES, "acme"), Some(0.0));
     assert_eq!(setup.meters.one(names::TENANTS_BACKING_OFF, &[]), Some(0.0));
+    drop(handle);
+}
+
+/// Subjects that wait alone are counted, each once however often it is refused, and no more once they are well;
+/// their tenant is not one that backs off.
+#[tokio::test]
+async fn subjects_that_back_off_alone_are_counted() {
+    let setup = Setup::new();
+    setup.outbox.append("acme", 3);
+    for id in [1, 2] {
+        let refused = PublishFault::Refuse(RefusalClass::Refused);
+        setup.publisher.fail(When::Message(MessageId::new(id)), refused);
+    }
+    let config = RelayConfig::builder().discover_tenants();
+    let config = config.ordering(Ordering::Subject { in_flight: 1 }).build().expect("valid");
+    let relay = Relay::builder(setup.store.clone(), setup.publisher.clone(), config);
+    let relay = relay.clock(Arc::new(setup.outbox.clock.clone())).seed(1);
+    let observer = MetricsObserver::new(&setup.meters.meter());
+    let relay = relay.observer(observer.with_clock(Arc::new(setup.outbox.clock.clone())));
+    let handle = relay.build().expect("valid").start().expect("there is a runtime");
+    setup.outbox.run_for(Duration::from_secs(20)).await;
+    assert_eq!(setup.meters.one(names::SUBJECTS_BACKING_OFF, &[]), Some(2.0));
+    assert_eq!(setup.meters.one(names::TENANTS_BACKING_OFF, &[]), Some(0.0));
+    setup.publisher.heal();
+    setup.outbox.run_until(|| setup.outbox.store.unpublished().is_empty()).await;
+    setup.outbox.run_for(Duration::from_secs(1)).await;
+    assert_eq!(setup.meters.one(names::SUBJECTS_BACKING_OFF, &[]), Some(0.0));
     drop(handle);
 }
 
