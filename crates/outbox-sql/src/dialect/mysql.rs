@@ -13,10 +13,12 @@ use outbox_core::{Settling, TenantId};
 
 mod append;
 pub mod error;
+mod lock;
 mod transaction;
 mod walk;
 
-pub use self::append::{ID_STEP, append, chunks, ids, micros};
+pub use self::append::{APPENDED, ID_STEP, append, chunks, ids, micros};
+pub use self::lock::{Lock, Session, lock, no_sentinel};
 pub use self::transaction::{COMMIT, ROLLBACK, VERIFY, begin_claim};
 pub use self::walk::{Walk, WalkedTenant};
 use crate::dialect::Dialect;
@@ -60,9 +62,23 @@ const SUBJECTS: &str = "\0";
 pub const SENTINEL: &str = "";
 
 impl MySqlStatements {
-    /// As `claim`, of other subjects than these, whose rows are walked past: tenant, the subjects as bytes, limit,
-    /// bytes. There is one placeholder for each subject.
-    pub fn claim_others(&self, subjects: usize) -> String {
+    /// What a claim reads, which leaves these subjects out and walks past their rows: [`Self::claim`] if there are
+    /// none. Parameters: tenant, the subjects answered as bytes, limit, bytes.
+    ///
+    /// The subjects are those given, the last one repeated: a few lengths, so that few statements are prepared.
+    pub fn claim_without<'s>(&self, subjects: &'s [String]) -> (Arc<str>, Vec<&'s [u8]>) {
+        let Some(last) = subjects.last() else { return (Arc::clone(&self.claim), Vec::new()) };
+        let padded: Vec<&[u8]> = subjects
+            .iter()
+            .chain(std::iter::repeat(last))
+            .map(String::as_bytes)
+            .take(subjects.len().next_power_of_two())
+            .collect();
+        (self.claim_others(padded.len()).into(), padded)
+    }
+
+    /// As `claim`, of other subjects than so many.
+    fn claim_others(&self, subjects: usize) -> String {
         let (before, behind) = &self.claim_others;
         format!("{before}{}{behind}", vec!["?"; subjects.max(1)].join(", "))
     }

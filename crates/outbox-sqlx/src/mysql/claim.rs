@@ -9,7 +9,7 @@ use outbox_core::{
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::mysql::{
-    COMMIT, MySqlStatements, ROLLBACK, SENTINEL, VERIFY, begin_claim, json_ids,
+    COMMIT, Lock, MySqlStatements, ROLLBACK, Session, VERIFY, begin_claim, json_ids, lock, no_sentinel,
 };
 use outbox_sql::row::decode_batch;
 use outbox_sql::settlement::{HandedOut, check_marked};
@@ -19,19 +19,6 @@ use sqlx::{AssertSqlSafe, MySqlConnection};
 use super::error::{Context, is_conflict};
 use super::store::MySqlStore;
 use super::{ArmedConnection, row};
-
-/// The subjects, the last one repeated: a few lengths, so that few statements are prepared.
-fn padded(subjects: &[String]) -> Vec<&String> {
-    let last = subjects.last();
-    subjects
-        .iter()
-        .chain(last.into_iter().cycle())
-        .take(match subjects.len() {
-            0 => 0,
-            some => some.next_power_of_two(),
-        })
-        .collect()
-}
 
 /// A tenant held by a transaction. Its drop closes the connection, and the server rolls back.
 #[derive(Debug)]
@@ -45,13 +32,6 @@ pub(super) struct MySqlClaim {
     handed_out: HandedOut,
 }
 
-/// Whose a row of the claims is.
-enum Row {
-    Ours,
-    Anothers,
-    Missing,
-}
-
 impl MySqlStore {
     /// Takes a tenant: begin, lock, and only then read.
     pub(super) async fn take(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
@@ -61,15 +41,10 @@ impl MySqlStore {
         let Some(mut connection) = self.lock(request).await? else { return Ok(ClaimOutcome::Held) };
 
         // A statement of its own: its snapshot is taken after the lock, and sees what the last holder marked.
-        let excluded = padded(&request.excluded_subjects);
-        let statement: Arc<str> = if excluded.is_empty() {
-            Arc::clone(&self.table.statements.claim)
-        } else {
-            self.table.statements.claim_others(excluded.len()).into()
-        };
+        let (statement, excluded) = self.table.statements.claim_without(&request.excluded_subjects);
         let mut query = sqlx::query(AssertSqlSafe(statement)).bind(request.tenant_id.as_str().as_bytes());
         for subject in excluded {
-            query = query.bind(subject.as_bytes());
+            query = query.bind(subject);
         }
         let rows: Vec<MySqlRow> = query
             .bind(i64::from(request.limit.get()))
@@ -94,53 +69,39 @@ impl MySqlStore {
     async fn lock(&self, request: &ClaimRequest) -> Result<Option<ArmedConnection>, StoreError> {
         let context = self.context(StoreOperation::Claim);
         let failed = |error| context.error(error);
-        let tenant = request.tenant_id.as_str();
-        let begin = begin_claim(&self.table.statements, request.timeout, self.max_silence);
+        let (statements, tenant) = (&self.table.statements, request.tenant_id.as_str());
+        let begin = begin_claim(statements, request.timeout, self.max_silence);
         let mut connection = ArmedConnection::acquire(&self.pool).await.map_err(failed)?;
-        let session = connection.get().map_err(failed)?;
-        run(session, &begin).await.map_err(failed)?;
-        match self.try_row(session, tenant).await.map_err(failed)? {
-            Row::Ours => return Ok(Some(connection)),
-            Row::Anothers => return end(connection, ROLLBACK).await.map_err(failed).map(|()| None),
-            Row::Missing => {}
+        match lock(&mut connection, statements, &begin, tenant).await.map_err(failed)? {
+            Lock::Taken => Ok(Some(connection)),
+            Lock::Held => end(connection, ROLLBACK).await.map_err(failed).map(|()| None),
+            Lock::Conflict => Ok(None),
+            Lock::NoSentinel => Err(no_sentinel(&self.display_name)),
         }
-
-        // Whoever adds a row has the sentinel locked, so that nobody waits for another's insert.
-        match self.try_row(session, SENTINEL).await.map_err(failed)? {
-            Row::Ours => {}
-            Row::Anothers => return end(connection, ROLLBACK).await.map_err(failed).map(|()| None),
-            Row::Missing => return Err(no_sentinel(&self.display_name)),
-        }
-        // Another may have added it before the sentinel was locked.
-        if !has_row(session, &self.table.statements.exists, tenant).await.map_err(failed)? {
-            let add = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.add)));
-            match add.bind(tenant.as_bytes()).execute(&mut *session).await {
-                Ok(_) => {}
-                Err(error) if is_conflict(&error) => return Ok(None),
-                Err(error) => return Err(failed(error)),
-            }
-        }
-        run(session, COMMIT).await.map_err(failed)?;
-        run(session, &begin).await.map_err(failed)?;
-        match self.try_row(session, tenant).await.map_err(failed)? {
-            Row::Ours => Ok(Some(connection)),
-            Row::Anothers | Row::Missing => end(connection, ROLLBACK).await.map_err(failed).map(|()| None),
-        }
-    }
-
-    /// Locks a row of the claims, if it is there and nobody has. Neither question waits.
-    async fn try_row(&self, session: &mut MySqlConnection, tenant: &str) -> sqlx::Result<Row> {
-        if has_row(session, &self.table.statements.lock, tenant).await? {
-            return Ok(Row::Ours);
-        }
-        let exists = has_row(session, &self.table.statements.exists, tenant).await?;
-        Ok(if exists { Row::Anothers } else { Row::Missing })
     }
 }
 
-async fn has_row(session: &mut MySqlConnection, question: &Arc<str>, tenant: &str) -> sqlx::Result<bool> {
-    let question = sqlx::query(AssertSqlSafe(Arc::clone(question))).bind(tenant.as_bytes());
-    Ok(question.fetch_optional(session).await?.is_some())
+impl Session for ArmedConnection {
+    type Error = sqlx::Error;
+
+    async fn run(&mut self, statements: &str) -> sqlx::Result<()> {
+        run(self.get()?, statements).await
+    }
+
+    async fn has_row(&mut self, question: &Arc<str>, tenant: &str) -> sqlx::Result<bool> {
+        let question = sqlx::query(AssertSqlSafe(Arc::clone(question))).bind(tenant.as_bytes());
+        Ok(question.fetch_optional(self.get()?).await?.is_some())
+    }
+
+    async fn add(&mut self, add: &Arc<str>, tenant: &str) -> sqlx::Result<()> {
+        let add = sqlx::query(AssertSqlSafe(Arc::clone(add)));
+        add.bind(tenant.as_bytes()).execute(self.get()?).await?;
+        Ok(())
+    }
+
+    fn is_conflict(error: &sqlx::Error) -> bool {
+        is_conflict(error)
+    }
 }
 
 /// Runs a text of several statements.
@@ -154,16 +115,6 @@ async fn end(mut connection: ArmedConnection, how: &'static str) -> sqlx::Result
     run(connection.get()?, how).await?;
     connection.give_back();
     Ok(())
-}
-
-fn no_sentinel(table: &str) -> StoreError {
-    StoreError::permanent(
-        StoreOperation::Claim,
-        format!(
-            "the table of claims of {table} lacks its empty row, which whoever adds a row locks: insert it, as the \
-             DDL does; check() has the statement"
-        ),
-    )
 }
 
 impl MySqlClaim {

@@ -80,6 +80,60 @@ fn permanent(number: u16, message: &str, table: &str, rights: &str) -> String {
     }
 }
 
+/// The number that a message in English belongs to, for a driver that hands on the message alone. `None` of one that
+/// is not known, or in another language.
+pub fn number_of(message: &str) -> Option<u16> {
+    let has = |parts: &[&str]| parts.iter().all(|part| message.contains(part));
+    MESSAGES.iter().find(|(_, parts)| has(parts)).map(|(number, _)| *number)
+}
+
+/// What the messages have in them. The first that fits counts.
+const MESSAGES: [(u16, &[&str]); 43] = [
+    (DEADLOCK, &["Deadlock found"]),
+    (LOCK_WAIT_TIMEOUT, &["Lock wait timeout exceeded"]),
+    (DUPLICATE_KEY, &["Duplicate entry"]),
+    (1020, &["Record has changed since last read"]),
+    (3572, &["lock(s) could not be acquired immediately"]),
+    (1969, &["max_statement_time exceeded"]),
+    (3024, &["maximum statement execution time exceeded"]),
+    (1317, &["Query execution was interrupted"]),
+    (1927, &["Connection was killed"]),
+    (1053, &["shutdown in progress"]),
+    (1080, &["Forcing close of thread"]),
+    (4031, &["disconnected by the server because of inactivity"]),
+    (1040, &["Too many connections"]),
+    (1203, &["max_user_connections"]),
+    (1226, &["has exceeded the", "resource"]),
+    (1047, &["WSREP has not yet prepared node"]),
+    (1665, &["BINLOG_FORMAT = STATEMENT"]),
+    (1038, &["Out of sort memory"]),
+    (1037, &["Out of memory"]),
+    (1114, &["The table", "is full"]),
+    (1021, &["Disk full"]),
+    (1021, &["No space left on device"]),
+    (1568, &["Transaction characteristics can't be changed while a transaction is in progress"]),
+    (1160, &["communication packets"]),
+    (1146, &["Table", "doesn't exist"]),
+    (1049, &["Unknown database"]),
+    (1046, &["No database selected"]),
+    (1054, &["Unknown column"]),
+    (1142, &["command denied to user", "for table"]),
+    (1143, &["command denied to user", "for column"]),
+    (1370, &["command denied to user", "for routine"]),
+    (1227, &["Access denied; you need"]),
+    (1044, &["Access denied for user", "to database"]),
+    (1045, &["Access denied for user"]),
+    (1290, &["running with the", "read-only option"]),
+    (1290, &["running with the", "read_only option"]),
+    (1290, &["running with the", "super-read-only option"]),
+    (1792, &["Cannot execute statement in a READ ONLY transaction"]),
+    (1836, &["Running in read-only mode"]),
+    (1130, &["is not allowed to connect to this"]),
+    (1064, &["You have an error in your SQL syntax"]),
+    (1193, &["Unknown system variable"]),
+    (1153, &["max_allowed_packet"]),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +143,26 @@ mod tests {
         for number in [DEADLOCK, LOCK_WAIT_TIMEOUT, 1317, 1927, 1040, 1053, 1969, 3024] {
             assert!(matches!(meaning(number, "", "t", ""), Meaning::MayGoAway(_)), "{number}");
         }
+    }
+
+    #[test]
+    fn a_message_is_known_by_its_words() {
+        let known = [
+            (1213, "Deadlock found when trying to get lock; try restarting transaction"),
+            (1969, "Query execution was interrupted (max_statement_time exceeded)"),
+            (3024, "Query execution was interrupted, maximum statement execution time exceeded"),
+            (1317, "Query execution was interrupted"),
+            (1142, "UPDATE command denied to user 'a'@'b' for table `d`.`t`"),
+            (1143, "UPDATE command denied to user 'a'@'b' for column 'c' in table 't'"),
+            (1044, "Access denied for user 'a'@'b' to database 'd'"),
+            (1045, "Access denied for user 'a'@'b' (using password: NO)"),
+            (1290, "The MariaDB server is running with the --read-only option so it cannot execute this statement"),
+            (1146, "Table 'd.t' doesn't exist"),
+        ];
+        for (number, message) in known {
+            assert_eq!(number_of(message), Some(number), "{message}");
+        }
+        assert_eq!(number_of("Duplikat"), None);
     }
 
     #[test]

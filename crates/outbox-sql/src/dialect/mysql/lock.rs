@@ -1,0 +1,126 @@
+//! Locking a tenant's row among the claims, and adding it where there is none: what is asked in which order. The
+//! driver only sends it.
+
+use std::sync::Arc;
+
+use outbox_core::{StoreError, StoreOperation};
+
+use super::{COMMIT, MySqlStatements, SENTINEL};
+
+/// A connection, as far as locking a tenant needs it.
+pub trait Session: Send {
+    /// What a statement can fail with.
+    type Error: Send;
+
+    /// Runs a text of several statements, up to the first that fails.
+    ///
+    /// # Errors
+    /// What it fails with.
+    fn run(&mut self, statements: &str) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Whether a question about a tenant is answered by a row.
+    ///
+    /// # Errors
+    /// What it fails with.
+    fn has_row(
+        &mut self,
+        question: &Arc<str>,
+        tenant: &str,
+    ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
+
+    /// Adds a tenant's row: [`MySqlStatements::add`].
+    ///
+    /// # Errors
+    /// What it fails with.
+    fn add(&mut self, add: &Arc<str>, tenant: &str) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Whether that failed because another was faster; see [`is_conflict`](super::error::is_conflict).
+    fn is_conflict(error: &Self::Error) -> bool;
+}
+
+/// What came of locking a tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// The session has it.
+    Taken,
+    /// Another has it. A transaction is open, to be ended by [`ROLLBACK`](super::ROLLBACK).
+    Held,
+    /// Another was adding its row. The connection is to be closed: the server may have ended the transaction.
+    Conflict,
+    /// There is no [`SENTINEL`]; see [`no_sentinel`]. The connection is to be closed.
+    NoSentinel,
+}
+
+/// Whose a row of the claims is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Row {
+    Ours,
+    Anothers,
+    Missing,
+}
+
+/// Begins a transaction with [`begin_claim`](super::begin_claim)'s text, and locks a tenant in it. Waits for no other
+/// session; where another adds the same row without the sentinel, for as long as the text says.
+///
+/// # Errors
+/// What a statement fails with. The connection is to be closed then.
+///
+/// # Cancellation
+/// The connection is to be closed with the future.
+pub async fn lock<S: Session>(
+    session: &mut S,
+    statements: &MySqlStatements,
+    begin: &str,
+    tenant: &str,
+) -> Result<Lock, S::Error> {
+    session.run(begin).await?;
+    match try_row(session, statements, tenant).await? {
+        Row::Ours => return Ok(Lock::Taken),
+        Row::Anothers => return Ok(Lock::Held),
+        Row::Missing => {}
+    }
+
+    // Whoever adds a row has the sentinel locked, so that nobody waits for another's insert.
+    match try_row(session, statements, SENTINEL).await? {
+        Row::Ours => {}
+        Row::Anothers => return Ok(Lock::Held),
+        Row::Missing => return Ok(Lock::NoSentinel),
+    }
+    // Another may have added it before the sentinel was locked.
+    if !session.has_row(&statements.exists, tenant).await? {
+        match session.add(&statements.add, tenant).await {
+            Ok(()) => {}
+            Err(error) if S::is_conflict(&error) => return Ok(Lock::Conflict),
+            Err(error) => return Err(error),
+        }
+    }
+    session.run(COMMIT).await?;
+    session.run(begin).await?;
+    Ok(match try_row(session, statements, tenant).await? {
+        Row::Ours => Lock::Taken,
+        Row::Anothers | Row::Missing => Lock::Held,
+    })
+}
+
+/// Locks a row of the claims, if it is there and nobody has. Neither question waits.
+async fn try_row<S: Session>(
+    session: &mut S,
+    statements: &MySqlStatements,
+    tenant: &str,
+) -> Result<Row, S::Error> {
+    if session.has_row(&statements.lock, tenant).await? {
+        return Ok(Row::Ours);
+    }
+    Ok(if session.has_row(&statements.exists, tenant).await? { Row::Anothers } else { Row::Missing })
+}
+
+/// The error of a claim that [`Lock::NoSentinel`] came of. `table` is for a person to read.
+pub fn no_sentinel(table: &str) -> StoreError {
+    StoreError::permanent(
+        StoreOperation::Claim,
+        format!(
+            "the table of claims of {table} lacks its empty row, which whoever adds a row locks: insert it, as the \
+             DDL does; check() has the statement"
+        ),
+    )
+}
