@@ -4,6 +4,10 @@
 use std::fmt::{self, Debug};
 use std::time::Duration;
 
+use diesel::ConnectionError;
+use diesel::result::Error;
+use outbox_sql::Meaning;
+use outbox_sql::meaning::{POOL_IS_BUSY, POOL_IS_CLOSED};
 use tokio::runtime::Handle;
 
 use crate::pool::{Pool, PoolError, PooledConnection};
@@ -26,6 +30,37 @@ pub(crate) struct ArmedConnection<C> {
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the connection was given away")]
 pub(crate) struct Gone;
+
+/// What an operation of a store can fail with.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    #[error(transparent)]
+    Database(#[from] Error),
+    #[error(transparent)]
+    Gone(#[from] Gone),
+}
+
+impl Failure {
+    /// What it means: `of` says so of a database's error, and `no_connection` that there is no connection.
+    pub(crate) fn meaning(&self, of: impl FnOnce(&Error) -> Meaning, no_connection: &'static str) -> Meaning {
+        match self {
+            Self::Database(error)
+            | Self::Pool(
+                PoolError::Query(error)
+                | PoolError::Connection(ConnectionError::CouldntSetupConfiguration(error)),
+            ) => of(error),
+            Self::Pool(PoolError::Connection(
+                ConnectionError::InvalidConnectionUrl(_) | ConnectionError::InvalidCString(_),
+            )) => Meaning::stays("the connection's configuration is wrong"),
+            Self::Pool(PoolError::TimedOut) => Meaning::may_go_away(POOL_IS_BUSY),
+            Self::Pool(PoolError::Closed) => Meaning::stays(POOL_IS_CLOSED),
+            Self::Pool(PoolError::Other(_)) => Meaning::stays("the pool gave no connection"),
+            Self::Pool(PoolError::Connection(_)) | Self::Gone(_) => Meaning::may_go_away(no_connection),
+        }
+    }
+}
 
 impl<C: Send + 'static> ArmedConnection<C> {
     /// Takes a connection from the pool.

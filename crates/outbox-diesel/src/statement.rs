@@ -14,12 +14,19 @@ use diesel::sql_types::HasSqlType;
 pub(crate) struct Statement<'q, DB: Backend, ST> {
     sql: &'q str,
     binds: Vec<Box<dyn QueryFragment<DB> + Send + 'q>>,
+    named: bool,
     answer: PhantomData<fn() -> ST>,
 }
 
 impl<'q, DB: Backend, ST> Statement<'q, DB, ST> {
     pub(crate) fn new(sql: &'q str) -> Self {
-        Self { sql, binds: Vec::new(), answer: PhantomData }
+        Self { sql, binds: Vec::new(), named: true, answer: PhantomData }
+    }
+
+    /// One whose text is one of many: prepared each time that it is executed.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn unnamed(sql: &'q str) -> Self {
+        Self { named: false, ..Self::new(sql) }
     }
 
     /// Binds the next parameter.
@@ -35,6 +42,9 @@ impl<'q, DB: Backend, ST> Statement<'q, DB, ST> {
 
 impl<DB: Backend, ST> QueryFragment<DB> for Statement<'_, DB, ST> {
     fn walk_ast<'b>(&'b self, mut pass: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        if !self.named {
+            pass.unsafe_to_cache_prepared();
+        }
         pass.push_sql(self.sql);
         self.binds.iter().try_for_each(|bind| bind.walk_ast(pass.reborrow()))
     }
@@ -73,6 +83,8 @@ where
 mod asynchronous {
     use diesel::QueryResult;
     use diesel::result::Error;
+    #[cfg(feature = "mysql")]
+    use diesel_async::methods::ExecuteDsl;
     use diesel_async::methods::LoadQuery;
     use diesel_async::{AsyncConnectionCore, RunQueryDsl};
     use futures_util::TryFutureExt;
@@ -91,6 +103,16 @@ mod asynchronous {
             Self: LoadQuery<'q, C, U> + 'c,
         {
             Box::pin(self.get_results(connection))
+        }
+
+        /// How many rows it changes.
+        #[cfg(feature = "mysql")]
+        pub(crate) fn changes<'c, C>(self, connection: &'c mut C) -> BoxFuture<'c, QueryResult<usize>>
+        where
+            C: AsyncConnectionCore<Backend = DB>,
+            Self: ExecuteDsl<C, DB> + 'c,
+        {
+            Box::pin(self.execute(connection))
         }
 
         /// The first row that it answers; there must be one.

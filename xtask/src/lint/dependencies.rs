@@ -15,7 +15,7 @@ struct Rule {
 /// Client libraries written in C, and what builds them.
 const C_CLIENTS: [&str; 4] = ["pq-sys", "mysqlclient-sys", "openssl-sys", "cmake"];
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 15] = [
     Rule { package: "outbox-core", features: "", has: &["tokio"], lacks: &["sqlx", "sqlx-core"] },
     Rule { package: "outbox-sql", features: "", has: &["outbox-core"], lacks: &["sqlx", "sqlx-core"] },
     Rule {
@@ -70,6 +70,32 @@ const RULES: [Rule; 12] = [
         features: "postgres,bb8",
         has: &["diesel-async", "tokio-postgres", "bb8"],
         lacks: &["deadpool", "mysql_async", "libsqlite3-sys", "sqlx", "rustls", "native-tls"],
+    },
+    Rule {
+        package: "outbox-diesel",
+        features: "mysql",
+        has: &["diesel"],
+        lacks: &[
+            "diesel-async",
+            "tokio-postgres",
+            "mysql_async",
+            "libsqlite3-sys",
+            "sqlx",
+            "bb8",
+            "deadpool",
+        ],
+    },
+    Rule {
+        package: "outbox-diesel",
+        features: "mysql,deadpool",
+        has: &["diesel-async", "mysql_async", "deadpool"],
+        lacks: &["bb8", "tokio-postgres", "libsqlite3-sys", "sqlx", "rustls", "native-tls"],
+    },
+    Rule {
+        package: "outbox-diesel",
+        features: "mysql,bb8",
+        has: &["diesel-async", "mysql_async", "bb8"],
+        lacks: &["deadpool", "tokio-postgres", "libsqlite3-sys", "sqlx", "rustls", "native-tls"],
     },
     Rule {
         package: "outbox-diesel",

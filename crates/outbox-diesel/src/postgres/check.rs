@@ -14,9 +14,8 @@ use outbox_sql::check::postgres::{
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
 
-use super::error::Failure;
 use super::store::PostgresStore;
-use crate::connection::ArmedConnection;
+use crate::connection::{ArmedConnection, Failure};
 use crate::statement::Statement;
 
 /// How long a check may take.

@@ -20,10 +20,10 @@ use outbox_sql::dialect::postgres::{
 use outbox_sql::row::decode_batch;
 use outbox_sql::settlement::{HandedOut, check_marked};
 
-use super::error::{Context, Failure};
+use super::error::Context;
 use super::row::{MessageColumns, MessageRow};
 use super::store::PostgresStore;
-use crate::connection::ArmedConnection;
+use crate::connection::{ArmedConnection, Failure};
 use crate::statement::Statement;
 
 type Armed = ArmedConnection<AsyncPgConnection>;

@@ -7,7 +7,7 @@ use outbox_sql::dialect::postgres::error::{APPEND_RIGHTS, NO_CONNECTION, meaning
 use crate::AppendError;
 
 #[cfg(feature = "async")]
-pub(super) use self::relay::{Context, Failure};
+pub(super) use self::relay::Context;
 
 /// Says why messages were not appended to a table, and what to do.
 pub(super) fn append_error(error: Error, table: &str) -> AppendError {
@@ -66,26 +66,11 @@ fn sql_state(kind: DatabaseErrorKind, message: &str) -> Option<&'static str> {
 
 #[cfg(feature = "async")]
 mod relay {
-    use diesel::ConnectionError;
-    use diesel::result::Error;
     use outbox_core::{Settling, StoreError, StoreOperation};
-    use outbox_sql::Meaning;
-    use outbox_sql::dialect::postgres::error::{NO_CONNECTION, POOL_IS_BUSY, POOL_IS_CLOSED, relay_rights};
+    use outbox_sql::dialect::postgres::error::{NO_CONNECTION, relay_rights};
 
     use super::meaning_of;
-    use crate::connection::Gone;
-    use crate::pool::PoolError;
-
-    /// What an operation of the store can fail with.
-    #[derive(Debug, thiserror::Error)]
-    pub(crate) enum Failure {
-        #[error(transparent)]
-        Pool(#[from] PoolError),
-        #[error(transparent)]
-        Database(#[from] Error),
-        #[error(transparent)]
-        Gone(#[from] Gone),
-    }
+    use crate::connection::Failure;
 
     /// What an operation was about, for its errors.
     #[derive(Debug, Clone, Copy)]
@@ -100,29 +85,9 @@ mod relay {
     impl Context<'_> {
         /// Says what a driver's error means, and what to do.
         pub(crate) fn error(self, failure: Failure) -> StoreError {
-            let meaning = match &failure {
-                Failure::Database(error) | Failure::Pool(PoolError::Query(error)) => {
-                    meaning_of(error, self.table, relay_rights(self.settling))
-                }
-                Failure::Pool(PoolError::Connection(error)) => self.no_connection(error),
-                Failure::Pool(PoolError::TimedOut) => Meaning::may_go_away(POOL_IS_BUSY),
-                Failure::Pool(PoolError::Closed) => Meaning::stays(POOL_IS_CLOSED),
-                Failure::Pool(PoolError::Other(_)) => Meaning::stays("the pool gave no connection"),
-                Failure::Gone(_) => Meaning::may_go_away(NO_CONNECTION),
-            };
+            let rights = relay_rights(self.settling);
+            let meaning = failure.meaning(|error| meaning_of(error, self.table, rights), NO_CONNECTION);
             meaning.store_error(self.operation, failure)
-        }
-
-        fn no_connection(self, error: &ConnectionError) -> Meaning {
-            match error {
-                ConnectionError::CouldntSetupConfiguration(error) => {
-                    meaning_of(error, self.table, relay_rights(self.settling))
-                }
-                ConnectionError::InvalidConnectionUrl(_) | ConnectionError::InvalidCString(_) => {
-                    Meaning::stays("the connection's configuration is wrong")
-                }
-                _ => Meaning::may_go_away(NO_CONNECTION),
-            }
         }
     }
 }

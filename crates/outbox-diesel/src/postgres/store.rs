@@ -18,9 +18,9 @@ use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 
 use super::PostgresTable;
-use super::error::{Context, Failure};
+use super::error::Context;
 use super::row::{MessageColumns, MessageRow, OldestColumns, OldestRow};
-use crate::connection::ArmedConnection;
+use crate::connection::{ArmedConnection, Failure};
 use crate::pool::Pool;
 use crate::statement::Statement;
 

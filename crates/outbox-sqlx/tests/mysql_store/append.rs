@@ -8,7 +8,7 @@ use outbox_sqlx::{AppendError, InvalidMessage, OutboxTable};
 use sqlx::migrate::Migrator;
 use sqlx::mysql::MySqlPoolOptions;
 
-use crate::support::{Database, WRITER, claim, message, tenant};
+use super::support::{Database, WRITER, claim, message, tenant};
 
 /// Many appended at once have ids in the order given, and each id answered is that of its row, while others append
 /// too, whatever a session's step is, and with a trigger on the table.

@@ -8,9 +8,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use outbox_core::{ClaimOutcome, MessageId, ProbeRequest, Settlement, Store, Tenants};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::mysql::MySqlStore;
 
-use crate::support::{Database, STORE, claim, message, request, tenant};
+use super::driver::{MySqlStore, StorePool};
+use super::support::{Database, STORE, claim, message, request, tenant};
 
 const DROPS: u32 = 500;
 
@@ -67,25 +67,26 @@ async fn operation(random: &mut Rng, store: &MySqlStore) {
 async fn dropped_futures_lose_no_write_of_the_application_and_leave_nothing_behind() {
     let database = Database::create().await;
     let table = database.make(&OutboxTable::default()).await;
-    let pool = database.pool(STORE, 3);
-    let store = MySqlStore::new(pool.clone(), table.description().clone()).unwrap();
+    let pool = StorePool::new(database.options_of(STORE), 3);
+    let store = pool.store(table.description());
     let mut random = Rng::with_seed(0x0b0c);
     let rows: Vec<_> = (0..100).map(|number| message(&format!("acme {number}"), "1")).collect();
     database.append(&table, &rows).await;
     let count = "SELECT count(*) FROM outbox_message WHERE tenant_id = 'application'";
     for round in 1..=DROPS {
         operation(&mut random, &store).await;
-        let acquiring = tokio::time::timeout(Duration::from_secs(20), pool.acquire());
-        let mut connection = acquiring.await.expect("a connection of the pool hangs").unwrap();
-        table.append(&mut connection, &message("application", "{}")).await.unwrap();
-        drop(connection);
+        let message = message("application", "{}");
+        let appending = pool.append(table.description(), &message);
+        tokio::time::timeout(Duration::from_secs(20), appending)
+            .await
+            .expect("a connection of the pool hangs");
         assert_eq!(database.number(count).await, i64::from(round), "round {round}: the write was lost");
     }
     database.wait_until_nothing_is_left(STORE).await;
     assert_eq!(database.locked_claims(&table).await, 0);
     let mut all = Vec::new();
     for _ in 0..3 {
-        all.push(pool.acquire().await.unwrap());
+        all.push(pool.lend().await.unwrap());
     }
     assert_eq!(pool.size(), 3);
     let begun = std::time::Instant::now();
@@ -106,9 +107,7 @@ fn a_claim_can_be_dropped_on_any_thread() {
     let (database, claimed) = runtime.block_on(async {
         let database = Database::create().await;
         let table = database.make(&OutboxTable::default()).await;
-        let pool = sqlx::mysql::MySqlPoolOptions::new().min_connections(1).max_connections(2);
-        let pool = pool.connect_lazy_with(database.options_of(STORE));
-        let store = MySqlStore::new(pool, table.description().clone()).unwrap();
+        let store = StorePool::that_keeps_one(database.options_of(STORE), 2).store(table.description());
         (database, claim(&store, "acme").await)
     });
     std::thread::spawn(move || drop(claimed)).join().expect("dropping a claim panicked");

@@ -2,10 +2,10 @@
 
 use outbox_core::Settling;
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::mysql::{MySqlStore, Severity};
-use sqlx::mysql::MySqlPoolOptions;
+use outbox_sqlx::mysql::Severity;
 
-use crate::support::{Database, STORE};
+use super::driver::{StorePool, close};
+use super::support::{Database, STORE};
 
 /// A table as the DDL makes it, without and with what breaks it: each is found, in words that say what to do.
 #[tokio::test]
@@ -62,18 +62,14 @@ async fn what_does_not_suit_the_store_is_found() {
     }
     let deleting = store.clone().with_settling(Settling::Delete).check().await.unwrap();
     assert!(deleting[0].message.contains("grant SELECT and DELETE"), "{deleting:?}");
-    let nowhere = MySqlStore::new(store.pool().clone(), OutboxTable::new("nowhere")).unwrap();
+    let nowhere = StorePool::of(&store).store(&OutboxTable::new("nowhere"));
     let found = nowhere.check().await.unwrap();
     assert!(found.iter().all(|finding| finding.severity == Severity::Error) && found.len() == 2, "{found:?}");
 
-    let pool = MySqlPoolOptions::new()
-        .after_connect(|session, _| {
-            Box::pin(async move { sqlx::raw_sql("SET autocommit = 0").execute(session).await.map(drop) })
-        })
-        .connect_lazy_with(database.options_of(STORE));
-    let store = MySqlStore::new(pool, table.description().clone()).unwrap();
+    let options = database.options_of(STORE);
+    let store = StorePool::that_begins(options, 4, "SET autocommit = 0").store(table.description());
     let found = store.check().await.unwrap();
     assert!(found.len() == 1 && found[0].message.starts_with("autocommit is off"), "{found:?}");
-    store.pool().close().await;
+    close(store).await;
     database.drop().await;
 }

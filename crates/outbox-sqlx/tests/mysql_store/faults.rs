@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use outbox_core::{MessageId, Relay, RelayConfig, Settlement, Store, StoreErrorKind};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
+use outbox_sqlx::mysql::MySqlTable;
 use outbox_testkit::Recorder;
-use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
+use sqlx::mysql::MySqlConnectOptions;
 use xtask::servers::{MariaDb, Proxy};
 
-use crate::support::{Database, STORE, claim, freed, is_held, message, refused, request};
+use super::driver::{MySqlStore, StorePool};
+use super::support::{Database, STORE, claim, freed, is_held, message, refused, request};
 
 async fn stage(server: &MariaDb) -> (Database, MySqlTable) {
     let options = MySqlConnectOptions::from_str(&server.url("mysql")).unwrap();
@@ -51,14 +52,16 @@ async fn a_server_that_goes_down_loses_no_message_and_marks_none() {
         assert_eq!(lost.kind(), StoreErrorKind::Transient, "{lost:?}");
         claimed.claim.settle(Settlement::published(published)).await.unwrap_err();
         until_it_answers(&store).await;
-        assert_eq!(freed(&store, "acme").await.messages.len(), written.len());
+        let free = freed(&store, "acme").await;
+        assert_eq!(free.messages.len(), written.len());
+        free.claim.settle(Settlement::release()).await.unwrap();
         database.wait_until("(SELECT count(*) FROM outbox_message WHERE published_at IS NOT NULL) = 0").await;
     }
     let recorder = Recorder::new();
     let config = RelayConfig::builder().discover_tenants().build().unwrap();
     let relay = Relay::builder(store, recorder.clone(), config).build().unwrap();
     assert!(relay.drain().await.unwrap().is_complete());
-    let accepted = recorder.accepted(&crate::support::tenant("acme"));
+    let accepted = recorder.accepted(&super::support::tenant("acme"));
     assert_eq!(accepted.into_iter().map(MessageId::get).collect::<Vec<_>>(), written);
     assert!(written.is_sorted_by(|a, b| a < b), "an id was issued again: {written:?}");
 }
@@ -114,9 +117,9 @@ async fn a_vanished_holder_keeps_its_tenant_for_the_bound_of_silence_and_no_long
     let (database, table) = stage(&server).await;
     let proxy = Proxy::start(server.address()).unwrap();
     let behind = database.options_of(STORE).host("127.0.0.1").port(proxy.port());
-    let pool = MySqlPoolOptions::new().max_connections(2).connect_lazy_with(behind);
+    let pool = StorePool::new(behind, 2);
     let silence = Duration::from_secs(2);
-    let store = MySqlStore::new(pool.clone(), table.description().clone()).unwrap().with_max_silence(silence);
+    let store = pool.store(table.description()).with_max_silence(silence);
     let other = database.store(table.description());
     let written = database.append(&table, &[message("acme", "1")]).await;
     let outcome = store.claim(&request("acme").with_timeout(Duration::from_millis(500))).await.unwrap();
@@ -135,7 +138,7 @@ async fn a_vanished_holder_keeps_its_tenant_for_the_bound_of_silence_and_no_long
     assert_eq!(freed(&other, "acme").await.messages.len(), 1, "nothing was marked");
     proxy.thaw();
     until_it_answers(&store).await;
-    let both = (pool.acquire().await.unwrap(), pool.acquire().await.unwrap());
+    let both = (pool.lend().await.unwrap(), pool.lend().await.unwrap());
     assert_eq!(pool.size(), 2);
     drop(both);
 }

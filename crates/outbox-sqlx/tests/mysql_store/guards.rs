@@ -2,21 +2,9 @@
 
 use outbox_core::{MessageId, Settlement, Store, StoreErrorKind};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::mysql::MySqlStore;
-use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::{AssertSqlSafe, MySqlPool};
 
-use crate::support::{Database, STORE, claim, freed, ids, is_held, message, refused, tenant};
-
-/// A pool of one connection whose session begins with this statement, as an application's may.
-fn pool_with(options: MySqlConnectOptions, begin: &'static str) -> MySqlPool {
-    MySqlPoolOptions::new()
-        .max_connections(1)
-        .after_connect(move |session, _| {
-            Box::pin(async move { sqlx::raw_sql(begin).execute(session).await.map(drop) })
-        })
-        .connect_lazy_with(options)
-}
+use super::driver::{StorePool, close};
+use super::support::{Database, STORE, claim, freed, ids, is_held, message, refused, tenant};
 
 /// Guard: explicit isolation, and the lock before the read. A claim sees what was marked and committed before it,
 /// whatever the session's default is, and its mark blocks no insert of the application.
@@ -27,8 +15,8 @@ async fn a_claim_is_read_committed_whatever_the_default_is() {
         let table = database.make(&OutboxTable::default()).await;
         let begin: &'static str =
             format!("SET SESSION TRANSACTION ISOLATION LEVEL {default}, READ ONLY").leak();
-        let pool = pool_with(database.options_of(STORE), begin);
-        let store = MySqlStore::new(pool, table.description().clone()).unwrap();
+        let pool = StorePool::that_begins(database.options_of(STORE), 1, begin);
+        let store = pool.store(table.description());
         let written = database.append(&table, &[message("acme", "1"), message("acme", "2")]).await;
         let claimed = claim(&store, "acme").await;
         assert_eq!(ids(&claimed), written);
@@ -47,7 +35,7 @@ async fn a_claim_is_read_committed_whatever_the_default_is() {
         table.append(&mut application, &message("acme", "5")).await.unwrap();
         application.commit().await.unwrap();
         assert_eq!(claim(&store, "acme").await.messages.len(), 2);
-        store.pool().close().await;
+        close(store).await;
         database.drop().await;
     }
 }
@@ -65,13 +53,11 @@ async fn a_connection_that_comes_back_has_the_application_s_settings() {
     let begin = "SET SESSION innodb_lock_wait_timeout = 7, lock_wait_timeout = 8, wait_timeout = 9, sql_safe_updates = 1
         /*M! , idle_transaction_timeout = 10, idle_write_transaction_timeout = 11, max_statement_time = 12.5 */
         /*!80000 , max_execution_time = 13 */";
-    let store =
-        MySqlStore::new(pool_with(database.options_of(STORE), begin), table.description().clone()).unwrap();
+    let pool = StorePool::that_begins(database.options_of(STORE), 1, begin);
+    let store = pool.store(table.description());
     let other = database.store(table.description());
-    let settings = async || -> (String, u64) {
-        let ask = format!("SELECT {SETTINGS}, connection_id()");
-        sqlx::query_as(AssertSqlSafe(ask)).persistent(false).fetch_one(store.pool()).await.unwrap()
-    };
+    let ask = format!("SELECT {SETTINGS}, cast(connection_id() AS char)");
+    let settings = async || pool.pairs(&ask).await.remove(0);
     let before = settings().await;
     assert!(before.0.starts_with("7 8 9 "), "{before:?}");
     claim(&store, "acme").await.claim.settle(Settlement::release()).await.unwrap();
@@ -84,7 +70,7 @@ async fn a_connection_that_comes_back_has_the_application_s_settings() {
     assert!(is_held(&store, "acme").await);
     assert_eq!(settings().await, before, "and it is the same session");
     drop(held);
-    store.pool().close().await;
+    close(store).await;
     database.drop().await;
 }
 
@@ -95,16 +81,9 @@ async fn a_connection_that_comes_back_has_no_transaction_and_stays_whatever_foll
     for begin in ["SET SESSION completion_type = 'CHAIN'", "SET SESSION completion_type = 'RELEASE'"] {
         let database = Database::create().await;
         let table = database.make(&OutboxTable::default()).await;
-        let store =
-            MySqlStore::new(pool_with(database.options_of(STORE), begin), table.description().clone())
-                .unwrap();
-        let session = async || -> u64 {
-            sqlx::query_scalar("SELECT connection_id()")
-                .persistent(false)
-                .fetch_one(store.pool())
-                .await
-                .unwrap()
-        };
+        let store = StorePool::that_begins(database.options_of(STORE), 1, begin).store(table.description());
+        let pool = StorePool::of(&store);
+        let session = async || pool.pairs("SELECT cast(connection_id() AS char), ''").await.remove(0);
         let before = session().await;
         // Adds the tenant's row, and so commits once more.
         claim(&store, "acme").await.claim.settle(Settlement::release()).await.unwrap();
@@ -117,7 +96,7 @@ async fn a_connection_that_comes_back_has_no_transaction_and_stays_whatever_foll
         assert_eq!(ids(&claimed), [0; 0], "{begin}: it is marked");
         claimed.claim.settle(Settlement::release()).await.unwrap();
         assert_eq!(session().await, before, "{begin}: it is the same session");
-        store.pool().close().await;
+        close(store).await;
         database.drop().await;
     }
 }
@@ -129,8 +108,8 @@ async fn a_silent_holder_loses_the_tenant_within_its_bound_and_not_before() {
     let database = Database::create().await;
     let table = database.make(&OutboxTable::default()).await;
     let begin = "SET SESSION wait_timeout = 1 /*M! , idle_transaction_timeout = 1, idle_write_transaction_timeout = 1 */";
-    let store =
-        MySqlStore::new(pool_with(database.options_of(STORE), begin), table.description().clone()).unwrap();
+    let pool = StorePool::that_begins(database.options_of(STORE), 1, begin);
+    let store = pool.store(table.description());
     let silence = std::time::Duration::from_secs(4);
     let silent = store.clone().with_max_silence(silence);
     let other = database.store(table.description());

@@ -7,6 +7,8 @@
 mod append;
 mod cancel;
 mod check;
+#[path = "../support/mysql_driver.rs"]
+mod driver;
 mod faults;
 mod guards;
 mod names;

@@ -1,11 +1,12 @@
 //! Names that need quotes, names that cannot be, and sessions that read texts in their own way.
 
 use outbox_core::{MessageId, ProbeRequest, Settlement, Store, Tenants, Timestamp};
-use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
+use outbox_sqlx::mysql::MySqlTable;
 use outbox_sqlx::{Columns, InvalidTable, OutboxTable};
 use sqlx::mysql::MySqlPoolOptions;
 
-use crate::support::{Database, STORE, WRITER, claim, ids, message, tenant};
+use super::driver::{StorePool, close};
+use super::support::{Database, STORE, WRITER, claim, ids, message, tenant};
 
 /// Appends, reads, probes, claims and settles on a table of these names.
 async fn works(database: &Database, table: &OutboxTable) {
@@ -22,7 +23,7 @@ async fn works(database: &Database, table: &OutboxTable) {
         assert_eq!(oldest[0].id.get(), written[1]);
     }
     assert_eq!(store.check().await.unwrap(), []);
-    store.pool().close().await;
+    close(store).await;
 }
 
 /// Quotes, capitals, spaces, keywords, backslashes, dots, placeholders and names of 64 characters (less those of the
@@ -84,27 +85,25 @@ async fn no_setting_of_a_session_changes_what_comes_back() {
     .into_iter()
     .enumerate()
     {
-        let pool = |user| {
-            MySqlPoolOptions::new()
-                .max_connections(1)
-                .after_connect(move |session, _| {
-                    Box::pin(async move { sqlx::raw_sql(begin).execute(session).await.map(drop) })
-                })
-                .connect_lazy_with(database.options_of(user))
-        };
+        let writer = MySqlPoolOptions::new()
+            .max_connections(1)
+            .after_connect(move |session, _| {
+                Box::pin(async move { sqlx::raw_sql(begin).execute(session).await.map(drop) })
+            })
+            .connect_lazy_with(database.options_of(WRITER));
         let acme = format!("acme é \u{1f980} {round}");
         let mut row = message(&acme, "é\\ \" ' \u{1f980}").with_header("é\\\"'", "\u{1f980}\\n");
         row.kind = "é\\\"' \u{1f980}".into();
         row.subject_id = "é\\\"' \u{1f980} ".into();
         row.occurred_at = Some(Timestamp::from_micros(1_711_848_600_000_001));
         let now = message(&acme, "");
-        let writer = pool(WRITER);
         let mut transaction = writer.begin().await.unwrap();
         let written = table.append_all(&mut transaction, &[row.clone(), now]).await.unwrap();
         transaction.commit().await.unwrap();
         writer.close().await;
 
-        let store = MySqlStore::new(pool(STORE), table.description().clone()).unwrap();
+        let pool = StorePool::that_begins(database.options_of(STORE), 1, begin);
+        let store = pool.store(table.description());
         let claimed = claim(&store, &acme).await;
         let [read, now] = &claimed.messages[..] else { panic!("{begin}: {claimed:?}") };
         assert_eq!((&read.kind, &read.subject_id), (&row.kind, &row.subject_id), "{begin}");
@@ -116,7 +115,7 @@ async fn no_setting_of_a_session_changes_what_comes_back() {
         let oldest = store.probe(&ProbeRequest::new(Tenants::Named([tenant(&acme)].into()))).await.unwrap();
         assert_eq!(oldest[0].id, written[1], "{begin}");
         assert!(oldest[0].time.unwrap().age.as_secs() < 60, "{begin}");
-        store.pool().close().await;
+        close(store).await;
     }
     database.drop().await;
 }

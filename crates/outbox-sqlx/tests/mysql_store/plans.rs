@@ -2,10 +2,9 @@
 
 use outbox_core::{ClaimRequest, MessageId, ProbeRequest, Settlement, Store, Tenants};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::mysql::MySqlStore;
-use sqlx::AssertSqlSafe;
 
-use crate::support::{Database, STORE, tenant};
+use super::driver::{MySqlStore, StorePool, close};
+use super::support::{Database, STORE, tenant};
 
 /// A store whose pool has one session, so that its counters are those of the store.
 struct Counted {
@@ -37,18 +36,13 @@ impl Counted {
             database.run(insert).await;
         }
         database.run("ANALYZE TABLE outbox_message").await;
-        let store = MySqlStore::new(database.pool(STORE, 1), table.description().clone()).unwrap();
+        let store = StorePool::new(database.options_of(STORE), 1).store(table.description());
         Self { database, store }
     }
 
     /// How many rows and entries the session has read by now.
     async fn reads(&self) -> u64 {
-        let rows: Vec<(String, String)> =
-            sqlx::query_as(AssertSqlSafe("SHOW SESSION STATUS LIKE 'Handler_read%'".to_owned()))
-                .persistent(false)
-                .fetch_all(self.store.pool())
-                .await
-                .unwrap();
+        let rows = StorePool::of(&self.store).pairs("SHOW SESSION STATUS LIKE 'Handler_read%'").await;
         // Those of temporary tables are told apart by their own words.
         let of_tables = [
             "Handler_read_key",
@@ -96,7 +90,7 @@ async fn the_cost_grows_neither_with_what_is_published_nor_with_what_is_pending(
     for (published, pending) in [(0, 1_000), (40_000, 1_000), (1_000, 40_000), (0, 40_000)] {
         let counted = Counted::with(published, pending).await;
         costs.push(counted.costs().await);
-        counted.store.pool().close().await;
+        close(counted.store).await;
         counted.database.drop().await;
     }
     for cost in &costs {
@@ -149,7 +143,7 @@ async fn a_claim_of_other_subjects_walks_past_the_excluded_rows_and_no_further()
 async fn a_mark_waits_for_no_uncommitted_row_of_a_small_table() {
     let database = Database::create().await;
     let table = database.make(&OutboxTable::default()).await;
-    let row = crate::support::message("acme", "1");
+    let row = super::support::message("acme", "1");
     let mut early = database.admin.begin().await.unwrap();
     table.append(&mut early, &row).await.unwrap();
     let written = database.append(&table, &[row.clone(), row.clone()]).await;
@@ -159,13 +153,13 @@ async fn a_mark_waits_for_no_uncommitted_row_of_a_small_table() {
     for settling in [outbox_core::Settling::Mark, outbox_core::Settling::Delete] {
         database.run(format!("GRANT DELETE ON {}.outbox_message TO {STORE}@'%'", database.name)).await;
         let store = store.clone().with_settling(settling);
-        let claimed = crate::support::claim(&store, "acme").await;
+        let claimed = super::support::claim(&store, "acme").await;
         let first = claimed.messages[0].id;
         assert!(written.contains(&first.get()));
         claimed.claim.settle(Settlement::published([first])).await.unwrap();
     }
     early.commit().await.unwrap();
     late.commit().await.unwrap();
-    assert_eq!(crate::support::claim(&store, "acme").await.messages.len(), 2);
+    assert_eq!(super::support::claim(&store, "acme").await.messages.len(), 2);
     database.drop().await;
 }

@@ -3,7 +3,7 @@
 use outbox_core::{ProbeRequest, Settlement, Store, StoreErrorKind, Tenants};
 use outbox_sqlx::OutboxTable;
 
-use crate::support::{Database, claim, message, refused, tenant};
+use super::support::{Database, claim, message, refused, tenant};
 
 /// A row that cannot be read stops its tenant with an error that names it, and nobody else; one whose tenant is no
 /// text is nobody's, and ends no probe.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use outbox_core::{ClaimOutcome, Settlement, Store, StoreErrorKind};
 use outbox_sqlx::OutboxTable;
 
-use crate::support::{Database, STORE, claim, freed, is_held, message, refused, request};
+use super::support::{Database, STORE, claim, freed, is_held, message, refused, request};
 
 /// Two replicas meet a tenant that has no row yet: one gets it, the other is told at once that it is held, and
 /// nobody waits for the other's batch. Again and again, with a new tenant each time.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, Store, StoreError, TenantId};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
+use outbox_sqlx::mysql::MySqlTable;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, MySqlPool, Row};
 use xtask::servers::MariaDb;
@@ -20,6 +20,8 @@ pub mod any {
     pub type Table = outbox_sqlx::mysql::MySqlTable;
     pub const DIALECT: outbox_sql::Dialect = outbox_sql::Dialect::MySql;
 }
+
+use super::driver::{MySqlStore, StorePool};
 
 /// The user of the stores' sessions. It may do what a relay has to, and nothing else.
 pub const STORE: &str = "outbox_test_store";
@@ -88,7 +90,7 @@ impl Database {
 
     /// A pool of at most `size` connections, of an unprivileged user.
     pub fn pool(&self, user: &str, size: u32) -> MySqlPool {
-        // A server takes some 150 connections, and a random story opens a pool for each of its replicas.
+        // A server takes some 150 connections.
         let idle = Duration::from_secs(1);
         let pool = MySqlPoolOptions::new().max_connections(size).idle_timeout(idle);
         pool.connect_lazy_with(self.options_of(user))
@@ -124,7 +126,7 @@ impl Database {
 
     /// A store with a pool of its own.
     pub fn store(&self, table: &OutboxTable) -> MySqlStore {
-        MySqlStore::new(self.pool(STORE, 4), table.clone()).unwrap()
+        StorePool::new(self.options_of(STORE), 4).store(table)
     }
 
     /// Appends messages in a transaction of their own, and answers their ids.

@@ -40,7 +40,8 @@ pub fn chunks(messages: &[NewMessage]) -> impl Iterator<Item = &[NewMessage]> {
 pub fn append(table: &OutboxTable, rows: usize) -> String {
     let Words { table: name, tenant, kind, subject, payload, headers, occurred_at, payload_type, .. } =
         Words::new(table);
-    let text = "convert(? USING utf8mb4)";
+    // As bytes first: a driver may say that they are a text of its connection's character set.
+    let text = "convert(convert(? USING binary) USING utf8mb4)";
     let payload_value = if payload_type == crate::PayloadType::Bytes { "?" } else { text };
     let (headers, headers_value) =
         headers.map_or_else(Default::default, |headers| (format!(", {headers}"), format!(", {text}")));

@@ -156,7 +156,10 @@ mod tests {
             (1143, "UPDATE command denied to user 'a'@'b' for column 'c' in table 't'"),
             (1044, "Access denied for user 'a'@'b' to database 'd'"),
             (1045, "Access denied for user 'a'@'b' (using password: NO)"),
-            (1290, "The MariaDB server is running with the --read-only option so it cannot execute this statement"),
+            (
+                1290,
+                "The MariaDB server is running with the --read-only option so it cannot execute this statement",
+            ),
             (1146, "Table 'd.t' doesn't exist"),
         ];
         for (number, message) in known {

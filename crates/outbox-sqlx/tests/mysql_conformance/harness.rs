@@ -1,30 +1,38 @@
-//! Every law of the contract, on MySQL or MariaDB.
-#![cfg(feature = "mysql")]
+//! A table, stores on it, and what the laws ask of them.
 
-#[path = "support/mysql.rs"]
-mod support;
-
+use std::marker::PhantomData;
 use std::sync::Mutex;
 
-use outbox_core::{MessageId, NewMessage, Settling, TenantId};
+use outbox_core::{MessageId, NewMessage, TenantId};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
+use outbox_sqlx::mysql::MySqlTable;
 use outbox_testkit::{Capability, Harness, Leftovers, Unsupported, Write};
 use sqlx::{AssertSqlSafe, Connection, MySql, MySqlConnection, MySqlPool, Transaction};
 
-use support::{Database, STORE, WRITER};
+use super::driver::{MySqlStore, StorePool};
+use super::support::{Database, STORE, WRITER};
+
+/// How the stores are set.
+pub(crate) trait Setting: Send + Sync + 'static {
+    const NAME: &'static str;
+    /// What the store's user may do with the table, beside reading it and appending to it.
+    const RIGHT: &'static str = "UPDATE";
+
+    fn set(store: MySqlStore) -> MySqlStore;
+}
 
 /// A table in a database of its own, used by users that may do no more than they have to.
-struct OnMySql<const DELETING: bool> {
+pub(crate) struct OnMySql<S> {
     database: Database,
     /// Whether the database goes with this table, the first in it.
     first: bool,
     table: MySqlTable,
     writers: MySqlPool,
-    pools: Mutex<Vec<MySqlPool>>,
+    pools: Mutex<Vec<StorePool>>,
+    setting: PhantomData<S>,
 }
 
-struct OpenTransaction {
+pub(crate) struct OpenTransaction {
     ids: Vec<MessageId>,
     transaction: Transaction<'static, MySql>,
 }
@@ -43,19 +51,15 @@ impl Write for OpenTransaction {
     }
 }
 
-impl<const DELETING: bool> OnMySql<DELETING> {
-    /// What the store's user may do with the table, beside reading it and appending to it.
-    const RIGHT: &'static str = if DELETING { "DELETE" } else { "UPDATE" };
-
+impl<S: Setting> OnMySql<S> {
     async fn on(database: Database, name: &str, first: bool) -> Self {
         let table = database.make(&OutboxTable::new(name)).await;
         let on = format!("ON {}.{name}", database.name);
-        let rights =
-            format!("REVOKE UPDATE {on} FROM {STORE}@'%'; GRANT {} {on} TO {STORE}@'%'", Self::RIGHT);
+        let rights = format!("REVOKE UPDATE {on} FROM {STORE}@'%'; GRANT {} {on} TO {STORE}@'%'", S::RIGHT);
         database.run(rights).await;
         // A random story has many writes open at once.
         let writers = database.pool(WRITER, 64);
-        Self { database, first, table, writers, pools: Mutex::default() }
+        Self { database, first, table, writers, pools: Mutex::default(), setting: PhantomData }
     }
 
     fn name(&self) -> &str {
@@ -63,14 +67,14 @@ impl<const DELETING: bool> OnMySql<DELETING> {
     }
 }
 
-impl<const DELETING: bool> Harness for OnMySql<DELETING> {
+impl<S: Setting> Harness for OnMySql<S> {
     type Store = MySqlStore;
     type Write = OpenTransaction;
 
     const CANNOT: &'static [Capability] = &[];
 
     fn name() -> &'static str {
-        if DELETING { "mysql, deleting" } else { "mysql" }
+        S::NAME
     }
 
     async fn open() -> Self {
@@ -78,10 +82,9 @@ impl<const DELETING: bool> Harness for OnMySql<DELETING> {
     }
 
     async fn connect(&self) -> MySqlStore {
-        let pool = self.database.pool(STORE, 5);
+        let pool = StorePool::new(self.database.options_of(STORE), 5);
         self.pools.lock().unwrap().push(pool.clone());
-        let store = MySqlStore::new(pool, self.table.description().clone()).unwrap();
-        if DELETING { store.with_settling(Settling::Delete) } else { store }
+        S::set(pool.store(self.table.description()))
     }
 
     async fn write(&self, rows: &[NewMessage]) -> OpenTransaction {
@@ -111,7 +114,7 @@ impl<const DELETING: bool> Harness for OnMySql<DELETING> {
     }
 
     async fn leftovers(&self) -> Result<Leftovers, Unsupported> {
-        let kept: u32 = self.pools.lock().unwrap().iter().map(MySqlPool::size).sum();
+        let kept: u32 = self.pools.lock().unwrap().iter().map(StorePool::size).sum();
         let transactions = self.database.transactions(STORE).await;
         let locks = self.database.locked_claims(&self.table).await;
         let connections = self.database.sessions(STORE).await.saturating_sub(usize::try_from(kept).unwrap());
@@ -134,7 +137,7 @@ impl<const DELETING: bool> Harness for OnMySql<DELETING> {
     async fn set_read_only(&self) -> Result<(), Unsupported> {
         let (database, table) = (&self.database.name, self.name());
         self.database
-            .run(format!("REVOKE INSERT, {} ON {database}.{table} FROM {STORE}@'%'", Self::RIGHT))
+            .run(format!("REVOKE INSERT, {} ON {database}.{table} FROM {STORE}@'%'", S::RIGHT))
             .await;
         Ok(())
     }
@@ -154,10 +157,26 @@ impl<const DELETING: bool> Harness for OnMySql<DELETING> {
     }
 }
 
-mod marking {
-    outbox_testkit::conformance!(super::OnMySql<false>);
+/// A module with the laws, of stores that are set so.
+macro_rules! at {
+    ($module:ident, $name:literal, $store:ident => $set:expr $(, $right:literal)?) => {
+        mod $module {
+            use super::*;
+
+            struct Set;
+
+            impl Setting for Set {
+                const NAME: &'static str = $name;
+                $(const RIGHT: &'static str = $right;)?
+
+                fn set($store: MySqlStore) -> MySqlStore {
+                    $set
+                }
+            }
+
+            outbox_testkit::conformance!(OnMySql<Set>);
+        }
+    };
 }
 
-mod deleting {
-    outbox_testkit::conformance!(super::OnMySql<true>);
-}
+pub(crate) use at;

@@ -1,0 +1,2 @@
+DROP TABLE `outbox_message_claims`;
+DROP TABLE `outbox_message`;

@@ -1,0 +1,26 @@
+//! MySQL and MariaDB.
+//!
+//! [`MySqlTable`] appends messages on the application's own connection, in its transaction;
+//! `MySqlStore` (feature `async`) is what the relay reads from.
+
+mod append;
+#[cfg(feature = "async")]
+mod check;
+#[cfg(feature = "async")]
+mod claim;
+mod error;
+#[cfg(feature = "async")]
+mod row;
+pub mod schema;
+#[cfg(feature = "async")]
+mod store;
+
+#[cfg(feature = "async")]
+pub use outbox_sql::check::{Finding, Severity};
+
+pub use self::append::{MySqlAppend, MySqlAppendAll, MySqlTable};
+#[cfg(feature = "async")]
+pub use self::store::MySqlStore;
+
+#[cfg(feature = "async")]
+type ArmedConnection = crate::connection::ArmedConnection<diesel_async::AsyncMysqlConnection>;
