@@ -79,7 +79,7 @@ where
     }
 }
 
-#[cfg(feature = "async")]
+#[cfg(all(feature = "async", any(feature = "postgres", feature = "mysql")))]
 mod asynchronous {
     use diesel::QueryResult;
     use diesel::result::Error;

@@ -121,6 +121,10 @@ impl SqliteConnections {
     }
 
     /// The name that connections open, if it is known.
+    #[cfg_attr(
+        not(any(feature = "bb8", feature = "deadpool")),
+        expect(clippy::unnecessary_wraps, reason = "a pool does not tell it")
+    )]
     pub(super) fn url(&self) -> Option<&str> {
         match &self.0 {
             Source::Own(own) => Some(&own.connector.url),
@@ -132,8 +136,9 @@ impl SqliteConnections {
     /// The address of what clones share, if there is never more than one connection.
     pub(super) fn only_connection(&self) -> Option<usize> {
         match &self.0 {
-            Source::Own(own) if own.connector.max == NonZeroU32::MIN => Some(Arc::as_ptr(own).addr()),
-            _ => None,
+            Source::Own(own) => (own.connector.max == NonZeroU32::MIN).then(|| Arc::as_ptr(own).addr()),
+            #[cfg(any(feature = "bb8", feature = "deadpool"))]
+            Source::Pool(_) => None,
         }
     }
 }
