@@ -2,9 +2,12 @@
 // It stands for a module of another crate's tests.
 #![allow(clippy::needless_pass_by_value, clippy::unused_async, unreachable_pub)]
 
+use std::pin::Pin;
+use std::time::Duration;
+
 use diesel::sql_types::Text;
-use diesel_async::AsyncMysqlConnection;
 use diesel_async::pooled_connection::bb8;
+use diesel_async::{AnsiTransactionManager, AsyncMysqlConnection, TransactionManager as _};
 use outbox_core::NewMessage;
 use outbox_diesel::OutboxTable;
 pub use outbox_diesel::mysql::MySqlStore;
@@ -31,9 +34,15 @@ impl StorePool {
 
     pub fn that_begins(options: MySqlConnectOptions, size: u32, begin: &'static str) -> Self {
         // A server takes some 150 connections, and a random story opens a pool for each of its replicas.
-        let second = std::time::Duration::from_secs(1);
+        let second = Duration::from_secs(1);
         let pool = bb8::Pool::builder().max_size(size).idle_timeout(second).reaper_rate(second);
         Self(pool.build_unchecked(manager(&options, begin)))
+    }
+
+    pub fn that_retires(options: MySqlConnectOptions, size: u32, after: Duration) -> Self {
+        let pool = bb8::Pool::builder().max_size(size).max_lifetime(after);
+        let pool = pool.idle_timeout(after / 2).reaper_rate(after / 2);
+        Self(pool.build_unchecked(manager(&options, "")))
     }
 
     pub fn store(&self, table: &OutboxTable) -> MySqlStore {
@@ -49,6 +58,27 @@ impl StorePool {
         table.append(message).execute_async(&mut *self.0.get().await.unwrap()).await.unwrap().get()
     }
 
+    /// What is cut is left to the end of its connection.
+    pub async fn append_in_transaction(
+        &self,
+        table: &OutboxTable,
+        message: &NewMessage,
+        cut: impl AsyncFnOnce(Pin<Box<dyn Future<Output = ()> + Send + '_>>) -> Option<()>,
+    ) {
+        let table = MySqlTable::new(table.clone()).unwrap();
+        let mut connection = self.0.get().await.unwrap();
+        AnsiTransactionManager::begin_transaction(&mut *connection).await.unwrap();
+        let append = async {
+            table.append(message).execute_async(&mut *connection).await.unwrap();
+        };
+        if cut(Box::pin(append)).await.is_some() {
+            AnsiTransactionManager::commit_transaction(&mut *connection).await.unwrap();
+        } else {
+            // bb8 closes what comes back inside of a transaction.
+            drop(connection);
+        }
+    }
+
     pub async fn pairs(&self, question: &str) -> Vec<(String, String)> {
         let question = diesel::dsl::sql::<(Text, Text)>(question);
         diesel_async::RunQueryDsl::load(question, &mut *self.0.get().await.unwrap()).await.unwrap()
@@ -60,6 +90,10 @@ impl StorePool {
 
     pub fn size(&self) -> u32 {
         self.0.state().connections
+    }
+
+    pub fn max_size(&self) -> u32 {
+        self.0.config().max_size
     }
 
     /// It is closed when nobody has it any more.

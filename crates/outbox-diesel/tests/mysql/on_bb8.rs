@@ -9,6 +9,26 @@ mod harness;
 #[path = "../../../outbox-sqlx/tests/support/mysql.rs"]
 pub(crate) mod support;
 
+#[path = "../../../outbox-sqlx/tests/mysql_faults/isolation.rs"]
+mod isolation;
+
+#[path = "../../../outbox-sqlx/tests/postgres_faults/cancellation.rs"]
+mod cancellation;
+#[path = "../../../outbox-sqlx/tests/postgres_faults/network.rs"]
+mod network;
+#[path = "../../../outbox-sqlx/tests/postgres_faults/order.rs"]
+mod order;
+#[path = "../../../outbox-sqlx/tests/postgres_faults/orderings.rs"]
+mod orderings;
+#[path = "../../../outbox-sqlx/tests/postgres_faults/pools.rs"]
+mod pools;
+#[path = "../../../outbox-sqlx/tests/postgres_faults/processes.rs"]
+mod processes;
+#[path = "../../../outbox-sqlx/tests/postgres_faults/sessions.rs"]
+mod sessions;
+#[path = "../../../outbox-sqlx/tests/postgres_faults/stage.rs"]
+mod stage;
+
 #[path = "../../../outbox-sqlx/tests/mysql_store/cancel.rs"]
 mod cancel;
 #[path = "../../../outbox-sqlx/tests/mysql_store/check.rs"]

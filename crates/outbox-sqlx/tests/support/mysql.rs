@@ -16,7 +16,7 @@ use xtask::servers::MariaDb;
 pub mod any {
     pub type Options = sqlx::mysql::MySqlConnectOptions;
     pub type Server = xtask::servers::MariaDb;
-    pub type Store = outbox_sqlx::mysql::MySqlStore;
+    pub type Store = super::MySqlStore;
     pub type Table = outbox_sqlx::mysql::MySqlTable;
     pub const DIALECT: outbox_sql::Dialect = outbox_sql::Dialect::MySql;
 }
