@@ -12,6 +12,10 @@ pub(crate) use outbox_diesel::sqlite::{SqliteStore, SqliteTable};
 
 use crate::support::Open;
 
+/// What a store is called in reports: marking, deleting, in memory.
+pub(crate) const NAMES: [&str; 3] =
+    ["sqlite on diesel", "sqlite on diesel, deleting", "sqlite on diesel, in memory"];
+
 /// A store with connections of its own, as another process has it.
 pub(crate) fn store(open: &Open, table: OutboxTable) -> SqliteStore {
     SqliteStore::new(connector(open), table).expect("a valid table")

@@ -4,11 +4,14 @@
 //! database are sqlx's in both.
 
 #![cfg(all(feature = "sqlite", feature = "bb8", feature = "deadpool"))]
+#![expect(clippy::duplicate_mod, reason = "once for each pool")]
 
 mod append;
 mod driver;
 mod memory;
 mod migration;
+mod on_bb8;
+mod on_deadpool;
 mod pool;
 mod together;
 mod turns;
@@ -19,6 +22,8 @@ mod bad_input;
 mod check;
 #[path = "../../../outbox-sqlx/tests/sqlite/conformance.rs"]
 mod conformance;
+#[path = "../../../outbox-sqlx/tests/sqlite/harness.rs"]
+mod harness;
 #[path = "../../../outbox-sqlx/tests/sqlite/lock_file.rs"]
 mod lock_file;
 #[path = "../../../outbox-sqlx/tests/sqlite/plans.rs"]

@@ -9,6 +9,9 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, SqliteConnection};
 
 use crate::support::Open;
 
+/// What a store is called in reports: marking, deleting, in memory.
+pub(crate) const NAMES: [&str; 3] = ["sqlite", "sqlite, deleting", "sqlite in memory"];
+
 /// A store with connections of its own, as another process has it.
 pub(crate) fn store(open: &Open, table: OutboxTable) -> SqliteStore {
     SqliteStore::new(pool(open), table).expect("a valid table")

@@ -8,6 +8,7 @@ mod bad_input;
 mod check;
 mod conformance;
 mod driver;
+mod harness;
 mod lock_file;
 mod memory;
 mod migration;
