@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use outbox_core::{
     ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, OldestPending, ProbeRequest, Settlement,
-    Store, TenantId, Tenants,
+    Store, StoreError, TenantId, Tenants,
 };
 
 use crate::capability::answered;
@@ -128,6 +128,28 @@ impl Trial {
                 Err(error) => {
                     panic!("a claim on {} failed after {why}: {}", request.tenant_id, chain(&error))
                 }
+            }
+        }
+    }
+
+    /// The error of a claim that cannot be had. One that failed before it may still be on its way back.
+    ///
+    /// # Panics
+    /// If there is no error.
+    pub(crate) async fn claim_fails(
+        &self,
+        store: &dyn Store,
+        request: &ClaimRequest,
+        why: &str,
+    ) -> StoreError {
+        let start = Instant::now();
+        loop {
+            match store.claim(request).await {
+                Err(error) => return error,
+                Ok(ClaimOutcome::Held) if start.elapsed() <= self.facts.free_within => {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                Ok(outcome) => panic!("{why}, yet a claim answered {outcome:?}"),
             }
         }
     }

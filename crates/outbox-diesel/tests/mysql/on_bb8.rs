@@ -11,6 +11,8 @@ pub(crate) mod support;
 
 #[path = "../../../outbox-sqlx/tests/mysql_faults/isolation.rs"]
 mod isolation;
+#[path = "../../../outbox-sqlx/tests/mysql_faults/start.rs"]
+mod start;
 
 #[path = "../../../outbox-sqlx/tests/postgres_faults/cancellation.rs"]
 mod cancellation;

@@ -26,3 +26,4 @@ mod processes;
 mod sessions;
 #[path = "../postgres_faults/stage.rs"]
 mod stage;
+mod start;

@@ -153,3 +153,30 @@ async fn replicas_that_come_and_go_never_publish_a_tenant_at_once() {
     }
     stage.end().await;
 }
+
+/// A transaction that somebody abandoned, in another table or on another tenant's rows, stops nobody.
+#[tokio::test]
+async fn an_abandoned_write_transaction_stops_no_tenant() {
+    let stage = Stage::new().await;
+    stage.database.run("CREATE TABLE unrelated (n int)").await;
+    let mut abandoned = stage.database.admin.begin().await.unwrap();
+    sqlx::raw_sql("INSERT INTO unrelated VALUES (1)").execute(&mut *abandoned).await.unwrap();
+    stage.table.append(&mut abandoned, &message("abandoned", "{}")).await.unwrap();
+    let tenants: Vec<String> = (1..=10).map(|number| format!("T{number}")).collect();
+    let recorder = Recorder::new();
+    let replica = Replica::start(&stage.store(6), recorder.clone(), quick());
+    for wave in 1..=5 {
+        for tenant in &tenants {
+            stage.append(tenant, 5).await;
+        }
+        soon("the wave is published", recorder.wait_for_accepted(wave * 50)).await;
+    }
+    stage.wait_until_published().await;
+    recorder.assert_in_order();
+    recorder.assert_no_duplicates();
+    assert_eq!(replica.journal.count(|entry| matches!(entry, Entry::Failed(..))), 0);
+    abandoned.rollback().await.unwrap();
+    assert!(recorder.accepted(&tenant("abandoned")).is_empty());
+    replica.stop().await;
+    stage.end().await;
+}

@@ -93,10 +93,7 @@ pub async fn hostile_row_stops_its_tenant_only(trial: Trial) {
     let written = trial.commit_some(&globex, 2).await;
     let store = trial.store().await;
     for _ in 0..3 {
-        let error = match store.claim(&request(&acme, 10)).await {
-            Ok(outcome) => panic!("a row that cannot be read was handed out: {outcome:?}"),
-            Err(error) => error,
-        };
+        let error = trial.claim_fails(&*store, &request(&acme, 10), "the oldest row cannot be read").await;
         names_the_row(&error, hostile);
         assert_eq!(error.operation(), StoreOperation::Claim);
         let error = store.pending(&acme, limit_of(10)).await.expect_err("a row that cannot be read");
