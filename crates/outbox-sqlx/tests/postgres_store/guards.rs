@@ -100,11 +100,11 @@ async fn the_lock_dies_with_the_transaction_and_not_before() {
         // The connection is in the pool again: a lock of its session would still be there.
         assert!(!is_held(&second, "acme").await);
         // The server frees what that question took when it sees the closed socket.
-        database.wait_until("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')").await;
+        database.wait_until("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))").await;
         let again = second.claim(&request("acme")).await.unwrap();
         assert!(matches!(again, ClaimOutcome::Claimed(_)));
         drop(again);
-        database.wait_until("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')").await;
+        database.wait_until("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))").await;
     }
     database.drop().await;
 }

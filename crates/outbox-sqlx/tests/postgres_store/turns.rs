@@ -62,7 +62,8 @@ async fn a_tenant_with_any_name_holds_its_own_key() {
             let bound = "SELECT pg_try_advisory_xact_lock(hashtext('public.outbox_message'), hashtext($1))";
             let free: bool = sqlx::query_scalar(bound).bind(tenant).fetch_one(&database.admin).await.unwrap();
             assert!(!free, "{tenant} is held by another key");
-            let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted";
+            let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
+                AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
             assert_eq!(database.number(held).await, 1, "{tenant}");
             claimed
                 .claim
