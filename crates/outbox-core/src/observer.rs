@@ -10,7 +10,8 @@ use crate::{
 
 /// Watches what the relay does. Several compose; none costs nothing.
 ///
-/// It runs on the relay's own tasks: it must not block, and must not wait.
+/// It runs on the relay's own tasks: it must not block, and must not wait. The time that it takes is added to that
+/// of what it watches: a slow one makes the relay slow, and harms no promise.
 ///
 /// # Panics
 /// A panic is contained, logged and counted ([`Relay::observer_panics`](crate::Relay::observer_panics)); it

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use outbox_core::{
-    Accepted, Delivery, Headers, OperationKind, PublishError, Publisher, RefusalClass, StoreOperation,
-    async_trait,
+    Accepted, Delivery, Headers, Notice, Observation, Observer, Operation, OperationKind, Outcome,
+    PublishError, Publisher, RefusalClass, StoreOperation, async_trait,
 };
-use outbox_testkit::{PublishFault, StoreFault, When};
+use outbox_testkit::{ManualClock, PublishFault, StoreFault, When};
 
 use crate::seen::End;
 use crate::stage::{Stage, config, message, tenant};
@@ -58,6 +58,51 @@ async fn every_operation_ends_once_and_the_counts_add_up() {
     let marked: usize = settled.map(|end| if let End::Settled(count) = end { count } else { 0 }).sum();
     assert!(marked <= stage.table.published().len(), "told of more than there is");
     stage.recorder.assert_in_order();
+}
+
+/// Takes its time, by the relay's clock, at everything that it is told.
+struct Slow(ManualClock);
+
+impl Observer for Slow {
+    fn start(&self, _: &Operation<'_>) -> Option<Box<dyn Observation>> {
+        self.0.advance(Duration::from_millis(300));
+        Some(Box::new(Self(self.0.clone())))
+    }
+
+    fn notice(&self, _: &Notice<'_>) {
+        self.0.advance(Duration::from_millis(300));
+    }
+}
+
+impl Observation for Slow {
+    fn propagate(&mut self, _: &mut Headers) {
+        self.0.advance(Duration::from_millis(300));
+    }
+
+    fn enter(&mut self, poll: &mut dyn FnMut()) {
+        self.0.advance(Duration::from_millis(300));
+        poll();
+    }
+
+    fn end(self: Box<Self>, _: &Outcome<'_>) {
+        self.0.advance(Duration::from_millis(300));
+    }
+}
+
+/// A slow observer makes the relay slow and harms nothing: everything is published once, in order, and marked.
+#[tokio::test]
+async fn a_slow_observer_harms_nothing() {
+    let stage = Stage::new();
+    for name in ["a", "b", "c"] {
+        stage.write(name, 40);
+    }
+    let relay = stage.builder(config(), stage.publisher.clone()).observer(Slow(stage.clock.clone()));
+    let running = relay.build().unwrap().start().unwrap();
+    stage.until(|| stage.all_marked()).await;
+    running.stop().await.unwrap();
+    stage.recorder.assert_in_order();
+    stage.recorder.assert_no_duplicates();
+    stage.seen.assert_balanced();
 }
 
 /// Answers only if the headers are the message's own and what the observer added.
