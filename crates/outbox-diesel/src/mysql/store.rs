@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use diesel::mysql::Mysql;
@@ -13,7 +14,7 @@ use outbox_core::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::mysql::{Walk, json_tenants};
+use outbox_sql::dialect::mysql::{ENDS_READS, Walk, json_tenants, no_autocommit};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 
@@ -49,6 +50,8 @@ pub struct MySqlStore {
     pub(super) display_name: Arc<str>,
     pub(super) max_silence: Duration,
     pub(super) settling: Settling,
+    /// Whether the pool's sessions were seen to end their reads.
+    ends_reads: Arc<AtomicBool>,
 }
 
 impl MySqlStore {
@@ -62,7 +65,8 @@ impl MySqlStore {
     ) -> Result<Self, InvalidTable> {
         let display_name = table.display_name(Dialect::MySql).into();
         let (pool, table) = (pool.into(), MySqlTable::new(table)?);
-        Ok(Self { pool, table, display_name, max_silence: MAX_SILENCE, settling: Settling::default() })
+        let (max_silence, settling) = (MAX_SILENCE, Settling::default());
+        Ok(Self { pool, table, display_name, max_silence, settling, ends_reads: Arc::default() })
     }
 
     /// Sets how long the server hears nothing from a claim before it ends its session and frees the tenant, in
@@ -107,6 +111,21 @@ impl MySqlStore {
         let rows = pending.rows(connection.get()?).await?;
         connection.give_back();
         Ok(rows)
+    }
+
+    /// Asked once: sessions of a pool are alike.
+    async fn ends_reads(&self) -> Result<bool, Failure> {
+        if !self.ends_reads.load(Ordering::Relaxed) {
+            let mut connection = ArmedConnection::acquire(&self.pool).await?;
+            let question = Statement::<Mysql, Untyped>::new(ENDS_READS);
+            let rows: Vec<Values> = question.rows(connection.get()?).await?;
+            if rows.is_empty() {
+                return Ok(false);
+            }
+            connection.give_back();
+            self.ends_reads.store(true, Ordering::Relaxed);
+        }
+        Ok(true)
     }
 
     async fn named(&self, json: String) -> Result<Vec<OldestPending>, Failure> {
@@ -161,6 +180,9 @@ impl Store for MySqlStore {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
         within(request.timeout, operation, async {
+            if !self.ends_reads().await.map_err(|error| context.error(error))? {
+                return Err(no_autocommit());
+            }
             let found = match &request.tenants {
                 Tenants::Named(tenants) => self.named(json_tenants(tenants.iter())).await,
                 Tenants::Discovered => self.discovered().await,

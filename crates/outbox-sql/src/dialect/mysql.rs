@@ -19,7 +19,7 @@ mod walk;
 
 pub use self::append::{APPENDED, ID_STEP, append, chunks, ids, micros};
 pub use self::lock::{Lock, Session, lock, no_sentinel};
-pub use self::transaction::{COMMIT, ROLLBACK, VERIFY, begin_claim};
+pub use self::transaction::{COMMIT, ENDS_READS, ROLLBACK, VERIFY, begin_claim, no_autocommit};
 pub use self::walk::{Walk, WalkedTenant};
 use crate::dialect::Dialect;
 pub use crate::dialect::json::json_ids;

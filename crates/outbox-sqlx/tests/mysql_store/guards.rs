@@ -1,6 +1,6 @@
 //! The guards of the claim. Each test fails, every time, if the guard that it names is taken away.
 
-use outbox_core::{MessageId, Settlement, Store, StoreErrorKind};
+use outbox_core::{MessageId, ProbeRequest, Settlement, Store, StoreErrorKind, Tenants};
 use outbox_sqlx::OutboxTable;
 
 use super::driver::{StorePool, close};
@@ -128,6 +128,24 @@ async fn a_silent_holder_loses_the_tenant_within_its_bound_and_not_before() {
     let error = claimed.claim.settle(Settlement::published(written.into_iter().map(MessageId::new))).await;
     assert_eq!(error.unwrap_err().kind(), StoreErrorKind::Transient);
     assert_eq!(freed(&other, "acme").await.messages.len(), 1, "nothing was marked");
+    database.drop().await;
+}
+
+/// Guard: a probe is refused where a read ends no transaction. It would look at one snapshot for ever, and health
+/// would be green.
+#[tokio::test]
+async fn a_probe_without_autocommit_is_refused() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    let pool = StorePool::that_begins(database.options_of(STORE), 1, "SET autocommit = 0");
+    let store = pool.store(table.description());
+    for tenants in [Tenants::Discovered, Tenants::Named([tenant("acme")].into())] {
+        let error = store.probe(&ProbeRequest::new(tenants)).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Permanent);
+        assert!(error.message().starts_with("autocommit is off in the pool's sessions"), "{error}");
+    }
+    drop(pool);
+    close(store).await;
     database.drop().await;
 }
 
