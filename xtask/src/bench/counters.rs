@@ -1,44 +1,52 @@
 //! What each message costs, counted and not timed: the same on every machine, and so gated in CI.
 
-use std::sync::Arc;
+mod relay;
+mod store;
+
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use outbox_core::{NewMessage, Relay, RelayConfig, Store, TenantId};
-use outbox_memory::MemoryStore;
-use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::PostgresStore;
+use anyhow::{Context, Result, ensure};
+use outbox_core::{Relay, RelayConfig, RelayConfigBuilder};
 use serde_json::{Value, json};
-use sqlx::postgres::PgPoolOptions;
 
 use super::Bench;
-use super::bed::Bed;
 use super::ledger::Ledger;
 use super::report::{Section, number};
 use super::stats::as_f64;
-use super::wire::Wire;
 
 /// How many messages are counted over.
 const ROWS: u64 = 20_000;
 /// How many messages a claim has.
 const BATCH: u32 = 1_000;
 
-/// What was counted over a drain of 20,000 messages of 200 bytes in batches of 1,000, for each message.
+/// What was counted over drains of 20,000 messages of 200 bytes in batches of 1,000.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Counters {
+    /// On PostgreSQL, where a published row is marked.
+    pub marking: Cost,
+    /// On PostgreSQL, where a published row is deleted.
+    pub deleting: Cost,
+    /// Allocations for each message in the relay alone: the same drain on the store in memory, without the rows' own.
+    pub relay_allocations: f64,
+    /// The same with [`Ordering::Pipelined`](outbox_core::Ordering::Pipelined), 32 in flight.
+    pub pipelined_allocations: f64,
+}
+
+/// What was counted over one drain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Cost {
     /// How often a relay waits for an answer of the database, for each *batch*.
     pub round_trips: f64,
     /// How many transactions that wrote something commit, for each *batch*.
     pub commits: f64,
-    /// Bytes of write-ahead log, without the whole pages that follow a checkpoint.
+    /// Bytes of write-ahead log for each message, without the whole pages that follow a checkpoint.
     pub wal_bytes: f64,
-    /// Row versions that vacuum has to remove.
+    /// Row versions that vacuum has to remove, for each message.
     pub dead_tuples: f64,
-    /// Allocations in the relay and its PostgreSQL store.
+    /// Allocations in the relay and its PostgreSQL store, for each message.
     pub allocations: f64,
-    /// Allocations in the relay alone: the same drain on the store in memory, without the rows' own.
-    pub relay_allocations: f64,
 }
 
 impl Counters {
@@ -50,20 +58,19 @@ impl Counters {
         // One thread: nothing else allocates meanwhile.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let relay_allocations = in_memory(allocations).await?;
-            on_postgres(allocations, relay_allocations).await
+            let [relay_allocations, pipelined_allocations] = relay::count(allocations).await?;
+            let [marking, deleting] = store::count(allocations).await?;
+            Ok(Self { marking, deleting, relay_allocations, pipelined_allocations })
         })
     }
 
     /// As JSON, which [`from_json`](Self::from_json) reads.
     pub fn json(&self) -> Value {
         json!({
-            "round_trips": self.round_trips,
-            "commits": self.commits,
-            "wal_bytes": self.wal_bytes,
-            "dead_tuples": self.dead_tuples,
-            "allocations": self.allocations,
+            "marking": self.marking.json(),
+            "deleting": self.deleting.json(),
             "relay_allocations": self.relay_allocations,
+            "pipelined_allocations": self.pipelined_allocations,
         })
     }
 
@@ -72,155 +79,110 @@ impl Counters {
     /// # Errors
     /// If a number is missing.
     pub fn from_json(value: &Value) -> Result<Self> {
-        let number = |name: &str| value[name].as_f64().with_context(|| format!("no {name} in {value}"));
         Ok(Self {
-            round_trips: number("round_trips")?,
-            commits: number("commits")?,
-            wal_bytes: number("wal_bytes")?,
-            dead_tuples: number("dead_tuples")?,
-            allocations: number("allocations")?,
-            relay_allocations: number("relay_allocations")?,
+            marking: Cost::from_json(&value["marking"])?,
+            deleting: Cost::from_json(&value["deleting"])?,
+            relay_allocations: read(value, "relay_allocations")?,
+            pipelined_allocations: read(value, "pipelined_allocations")?,
+        })
+    }
+}
+
+impl Cost {
+    fn json(&self) -> Value {
+        json!({
+            "round_trips": self.round_trips,
+            "commits": self.commits,
+            "wal_bytes": self.wal_bytes,
+            "dead_tuples": self.dead_tuples,
+            "allocations": self.allocations,
         })
     }
 
-    fn named(&self) -> [(&'static str, f64); 6] {
+    fn from_json(value: &Value) -> Result<Self> {
+        Ok(Self {
+            round_trips: read(value, "round_trips")?,
+            commits: read(value, "commits")?,
+            wal_bytes: read(value, "wal_bytes")?,
+            dead_tuples: read(value, "dead_tuples")?,
+            allocations: read(value, "allocations")?,
+        })
+    }
+
+    fn named(&self) -> [(&'static str, f64); 5] {
         [
             ("round trips of a batch", self.round_trips),
             ("commits of a batch", self.commits),
             ("WAL bytes of a message", self.wal_bytes),
             ("dead tuples of a message", self.dead_tuples),
             ("allocations of a message", self.allocations),
-            ("allocations of a message, relay alone", self.relay_allocations),
         ]
     }
+}
+
+fn read(value: &Value, name: &str) -> Result<f64> {
+    value[name].as_f64().with_context(|| format!("no {name} in {value}"))
 }
 
 /// The part of the bench: a program whose allocator counts does the counting.
 pub(super) fn section(bench: &Bench<'_>) -> Result<Vec<Section>> {
     let counters = Counters::from_json(&(bench.settings.counting)()?)?;
-    let mut section = Section::new(
+    let mut on_postgres = Section::new(
         "What a message costs",
         format!(
-            "Counted over {} messages in batches of {}, marked durably; the same on every machine. CI has a bound \
+            "Counted over {} messages in batches of {}, settled durably; the same on every machine. CI has a bound \
              for each.",
             number(as_f64(ROWS)),
             number(f64::from(BATCH))
         ),
-        &["counter", "value"],
+        &["counter", "marking", "deleting"],
     );
-    for (name, value) in counters.named() {
-        section.row([name.to_owned(), number(value)]);
+    for ((name, marking), (_, deleting)) in
+        counters.marking.named().into_iter().zip(counters.deleting.named())
+    {
+        on_postgres.row([name.to_owned(), number(marking), number(deleting)]);
     }
-    Ok(vec![section])
+    let mut alone = Section::new(
+        "What a message costs in the relay alone",
+        "The same on the store in memory, without the rows' own allocations.",
+        &["ordering", "allocations of a message"],
+    );
+    alone.row(["one after the other".to_owned(), number(counters.relay_allocations)]);
+    alone.row([format!("pipelined, {} in flight", relay::IN_FLIGHT), number(counters.pipelined_allocations)]);
+    Ok(vec![on_postgres, alone])
 }
 
-async fn on_postgres(allocations: fn() -> u64, relay_allocations: f64) -> Result<Counters> {
-    // After a checkpoint the log has whole pages, as many as there happen to be.
-    let bed = Bed::start(&[("autovacuum", "off"), ("full_page_writes", "off")]).await?;
-    let wire = Wire::start(bed.server.address())?;
-    let url = bed.server.url_by_port(wire.port(), "postgres");
-    let pool = PgPoolOptions::new().max_connections(1).connect(&url).await?;
-    let store: Arc<dyn Store> = Arc::new(PostgresStore::new(pool.clone(), OutboxTable::default())?);
-    // The first claims prepare their statements and learn what the server is: they are not counted.
-    one_drain(&bed, &store).await?;
-
-    let filled = bed.fill(0, ROWS, 1).await?;
-    let ledger = Ledger::new(filled.first, usize::try_from(ROWS)?, 1);
-    let (log, transactions) = (bed.log().await?, bed.transactions().await?);
-    let (asked, allocated) = (wire.counted(), allocations());
-    drain(&store, &ledger).await?;
-    let (allocated, asked) = (allocations() - allocated, wire.counted().since(asked));
-    let (log, transactions) = (bed.log().await? - log, bed.transactions().await? - transactions);
-    ledger.check()?;
-    bed.expect(filled, 0, ROWS).await?;
-    // A session tells the server's statistics what it did when it ends: here, what it did in both drains.
-    pool.close().await;
-    let dead = bed.wait_for_changes(i64::try_from(2 * ROWS)?).await?;
-
-    let (rows, batches) = (as_f64(ROWS), as_f64(ROWS) / f64::from(BATCH));
-    let each = |count: i64, of: f64| as_f64(count.unsigned_abs()) / of;
-    Ok(Counters {
-        round_trips: as_f64(asked.round_trips) / batches,
-        // The second look at the transactions is one itself.
-        commits: each(transactions - 1, batches),
-        wal_bytes: each(log, rows),
-        dead_tuples: each(dead, 2.0 * rows),
-        allocations: as_f64(allocated) / rows,
-        relay_allocations,
-    })
+fn config() -> RelayConfigBuilder {
+    // A probe in between would count as well: there is one, at the start.
+    let config = RelayConfig::builder().tenants(["tenant-0"]).poll_interval(Duration::from_mins(1));
+    config.initial_batch(BATCH).max_batch(BATCH)
 }
 
-async fn one_drain(bed: &Bed, store: &Arc<dyn Store>) -> Result<()> {
-    let filled = bed.fill(0, ROWS, 1).await?;
-    let ledger = Ledger::new(filled.first, usize::try_from(ROWS)?, 1);
-    drain(store, &ledger).await?;
+/// Publishes everything, and checks that it was so much, once each and in order.
+async fn drain(relay: &Relay, ledger: &Ledger, rows: u64) -> Result<()> {
+    let report = relay.drain().await?;
+    ensure!(report.is_complete() && report.published == rows, "the drain was not complete: {report:?}");
     ledger.check()
 }
 
-impl Bed {
-    /// Bytes of write-ahead log since the cluster was made.
-    async fn log(&self) -> Result<i64> {
-        self.number("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").await
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// How many transactions have written something; this one counts as well.
-    async fn transactions(&self) -> Result<i64> {
-        self.number("SELECT pg_current_xact_id()::text::bigint").await
-    }
-
-    /// How many rows were updated or deleted, as far as sessions have told.
-    async fn changes(&self) -> Result<i64> {
-        self.number("SELECT n_tup_upd + n_tup_del FROM pg_stat_user_tables WHERE relname = 'outbox_message'")
-            .await
-    }
-
-    async fn wait_for_changes(&self, expected: i64) -> Result<i64> {
-        let waiting = async {
-            loop {
-                let changes = self.changes().await?;
-                if changes >= expected {
-                    return anyhow::Ok(changes);
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+    /// What the counting program writes is what the bench reads, and a number that is missing is told by its name.
+    #[test]
+    fn counters_survive_the_way_from_the_counting_program() {
+        let cost = |wal_bytes| Cost {
+            round_trips: 6.0,
+            commits: 1.0,
+            wal_bytes,
+            dead_tuples: 1.0,
+            allocations: 5.0,
         };
-        let patience = Duration::from_secs(30);
-        tokio::time::timeout(patience, waiting).await.context("the server never told what was changed")?
+        let (marking, deleting) = (cost(400.0), cost(50.0));
+        let counters = Counters { marking, deleting, relay_allocations: 0.1, pipelined_allocations: 0.2 };
+        assert_eq!(Counters::from_json(&counters.json()).unwrap(), counters);
+        let error = Counters::from_json(&json!({ "marking": cost(1.0).json(), "deleting": {} })).unwrap_err();
+        assert!(error.to_string().contains("no round_trips"), "{error}");
     }
-}
-
-async fn in_memory(allocations: fn() -> u64) -> Result<f64> {
-    let memory = MemoryStore::new();
-    let tenant = TenantId::new("tenant-0")?;
-    let message = |number: u64| {
-        NewMessage::new(tenant.clone(), "order.placed", format!("order-{number}"), vec![b' '; 200])
-    };
-    let ids = memory.append_all((0..ROWS).map(message));
-    let first = ids.first().context("nothing was appended")?.get();
-    let ledger = Ledger::new(first, usize::try_from(ROWS)?, 1);
-    // What it takes to read every row, which a store does in its own way.
-    let before = allocations();
-    let everything = std::num::NonZeroU32::new(u32::try_from(ROWS)?).context("no rows")?;
-    drop(memory.pending(&tenant, everything).await?);
-    let reading = allocations() - before;
-    let store: Arc<dyn Store> = Arc::new(memory);
-    let before = allocations();
-    drain(&store, &ledger).await?;
-    let drained = allocations() - before;
-    ledger.check()?;
-    Ok(as_f64(drained.saturating_sub(reading)) / as_f64(ROWS))
-}
-
-async fn drain(store: &Arc<dyn Store>, ledger: &Ledger) -> Result<()> {
-    let config = RelayConfig::builder().tenants(["tenant-0"]);
-    // A probe in between would count as well: there is one, at the start.
-    let config =
-        config.initial_batch(BATCH).max_batch(BATCH).poll_interval(Duration::from_mins(1)).build()?;
-    let relay = Relay::builder_shared(Arc::clone(store), Arc::new(ledger.clone()), config).build()?;
-    let report = relay.drain().await?;
-    anyhow::ensure!(
-        report.is_complete() && report.published == ROWS,
-        "the drain was not complete: {report:?}"
-    );
-    Ok(())
 }
