@@ -21,10 +21,13 @@ pub(crate) struct Options {
     out: Option<PathBuf>,
 }
 
+/// What an `xtask` needs for it. Its counting program has the same, so that what both are made of is built once.
+const FEATURE: &str = "bench-diesel";
+
 /// Runs the bench in an `xtask` that can.
-#[cfg(not(feature = "bench"))]
+#[cfg(not(feature = "bench-diesel"))]
 pub(crate) fn run(_: &Options) -> Result<bool> {
-    let arguments = ["run", "--quiet", "--release", "--package", "xtask", "--features", "bench", "--"];
+    let arguments = ["run", "--quiet", "--release", "--package", "xtask", "--features", FEATURE, "--"];
     let mut command = crate::process::cargo(&arguments);
     // As they were given, but for the program's own name: a folder is one of where we were called.
     command.args(std::env::args_os().skip(1)).env(FOLDER, std::env::current_dir()?);
@@ -36,7 +39,7 @@ pub(crate) fn run(_: &Options) -> Result<bool> {
 const FOLDER: &str = "OUTBOX_BENCH_FOLDER";
 
 /// Runs the bench.
-#[cfg(feature = "bench")]
+#[cfg(feature = "bench-diesel")]
 pub(crate) fn run(options: &Options) -> Result<bool> {
     use anyhow::Context;
     use xtask::bench::{Part, Settings};
@@ -62,9 +65,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 }
 
 /// The counters, from a program whose allocator counts.
-#[cfg(feature = "bench")]
+#[cfg(feature = "bench-diesel")]
 fn counting() -> Result<serde_json::Value> {
-    let arguments = ["run", "--quiet", "--release", "--package", "xtask", "--features", "bench"];
+    let arguments = ["run", "--quiet", "--release", "--package", "xtask", "--features", FEATURE];
     let mut command = crate::process::cargo(&arguments);
     let text = crate::process::output(command.args(["--bin", "outbox-counters"]))?;
     Ok(serde_json::from_str(&text)?)

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
+use async_trait::async_trait;
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection};
 
 use super::cpu::Cpu;
+use super::lanes::Database;
 use crate::servers::Postgres;
 
 /// How many published rows lie before the pending ones of a drain.
@@ -143,6 +145,23 @@ impl Bed {
     /// The server's version, as it says it.
     pub(super) async fn version(&self) -> Result<String> {
         Ok(sqlx::query_scalar("SHOW server_version").fetch_one(&self.admin).await?)
+    }
+}
+
+#[async_trait]
+impl Database for Bed {
+    fn url(&self) -> Option<String> {
+        Some(self.server.url("postgres"))
+    }
+
+    async fn refill(&self, rows: usize, tenants: usize) -> Result<Vec<i64>> {
+        let filled = self.fill(0, rows as u64, tenants).await?;
+        Ok((filled.first..).take(rows).collect())
+    }
+
+    async fn expect_published(&self, rows: usize) -> Result<()> {
+        let rows = rows as u64;
+        self.expect(Filled { first: 1, rows, published: 0 }, 0, rows).await
     }
 }
 

@@ -1,14 +1,16 @@
 //! How fast a backlog goes out: the relay, the database's own loop, and other ways to do it, in turn.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use outbox_core::Settling;
-use outbox_sqlx::postgres::{Durability, PostgresStore};
+use outbox_core::{Settling, Store};
+use outbox_sqlx::postgres::Durability;
 use sqlx::PgConnection;
 
 use super::bed::{Bed, Filled, PAYLOAD, PUBLISHED, tenants};
 use super::cpu::Used;
+use super::lanes::CONNECTIONS;
 use super::ledger::{Ledger, publish};
 use super::report::{Section, number, times};
 use super::stats::{as_f64, median, micros_each};
@@ -18,8 +20,6 @@ use super::{Bench, commit, rivals, stores};
 const BATCH: u32 = 1_000;
 /// What the fastest ordered peer drains in a second, on a quiet machine, as it says itself.
 const PEER: f64 = 64_000.0;
-/// The relay's claims, its probe and its health check.
-const CONNECTIONS: u32 = 6;
 
 /// Who drains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,9 +62,12 @@ impl Who {
 
 /// One drain.
 #[derive(Debug, Clone, Copy)]
-struct Run {
-    rate: f64,
-    client: f64,
+pub(super) struct Run {
+    /// Rows in a second.
+    pub(super) rate: f64,
+    /// Microseconds of CPU time for each row, of this process.
+    pub(super) client: f64,
+    /// The same of the server.
     server: f64,
 }
 
@@ -72,7 +75,7 @@ struct Run {
 struct Lane {
     who: Who,
     connection: PgConnection,
-    store: PostgresStore,
+    store: Arc<dyn Store>,
     runs: Vec<Run>,
 }
 
@@ -92,7 +95,7 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
                 Who::RelayRelaxed => store.with_durability(Durability::Relaxed),
                 _ => store,
             };
-            lanes.push(Lane { who, connection, store, runs: Vec::new() });
+            lanes.push(Lane { who, connection, store: Arc::new(store), runs: Vec::new() });
         }
         let before = commit::price(&bed).await?;
         for repetition in 1..=repetitions {
@@ -114,6 +117,10 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
 }
 
 impl Lane {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
     async fn drain(&mut self, bed: &Bed, rows: u64, count: usize) -> Result<Run> {
         let filled = bed.fill(PUBLISHED, rows, count).await?;
         let names = tenants(count);
@@ -127,11 +134,11 @@ impl Lane {
             Who::Plain => rivals::relay_plainly(&mut self.connection, &names, &ledger).await?,
             Who::Cursor => rivals::move_cursor(bed, &mut self.connection, &names, &ledger).await?,
             Who::RelayAtBatch => {
-                publish(&self.store, &names, &ledger, |config| config.initial_batch(BATCH).max_batch(BATCH))
+                publish(self.store(), &names, &ledger, |config| config.initial_batch(BATCH).max_batch(BATCH))
                     .await?;
             }
             Who::RelayDefaults | Who::RelayDeletes | Who::RelayRelaxed => {
-                publish(&self.store, &names, &ledger, |config| config).await?;
+                publish(self.store(), &names, &ledger, |config| config).await?;
             }
         }
         let (took, used) = (begin.elapsed(), bed.cpu().used_since(cpu));
@@ -156,7 +163,7 @@ impl Lane {
 }
 
 impl Run {
-    fn of(rows: u64, took: Duration, used: Used) -> Self {
+    pub(super) fn of(rows: u64, took: Duration, used: Used) -> Self {
         Self {
             rate: as_f64(rows) / took.as_secs_f64(),
             client: micros_each(used.client, rows),

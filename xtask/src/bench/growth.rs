@@ -3,6 +3,7 @@
 mod snapshot;
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
@@ -80,7 +81,7 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
 
     let filled = bed.fill(0, drained, 10).await?;
     let ledger = Ledger::new(filled.first, usize::try_from(drained)?, 10);
-    publish(&look.store, &tenants(10), &ledger, |config| config).await?;
+    publish(Arc::new(look.store.clone()), &tenants(10), &ledger, |config| config).await?;
     bed.expect(filled, 0, drained).await?;
     bed.append(50, 10, false).await?;
     look.at(&format!("8: as 6, right after {} were drained", rows(drained)), 10, Some(("6", ten))).await?;

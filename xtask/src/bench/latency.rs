@@ -3,22 +3,21 @@
 
 mod commits;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use outbox_core::{Relay, RelayConfig, Store};
-use outbox_memory::MemoryStore;
+use outbox_core::{Relay, RelayConfig};
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::postgres::{PostgresListener, PostgresTable};
 
 use super::Bench;
 use super::arrivals::{Arrivals, Written, now};
 use super::bed::Bed;
-use super::mariadb::MariaBed;
+use super::lanes::{self, Lane};
 use super::report::{Section, number};
-use super::sqlite::SqliteBed;
 use super::stats::quantile;
-use super::writer::{Hint, Job, Outbox, TENANT, Writer};
+use super::writer::{Hint, Job, TENANT, Writer};
 
 /// One message each.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -41,6 +40,17 @@ enum Way {
 }
 
 impl Way {
+    /// Those that a store has.
+    fn of(lane: &Lane) -> &'static [Self] {
+        match lane.database.url() {
+            None => &[Self::Handle],
+            Some(url) if url.starts_with("postgres") => {
+                &[Self::Polls(POLL), Self::Polls(SHORT), Self::Notifier, Self::Trigger, Self::Handle]
+            }
+            Some(_) => &[Self::Polls(POLL), Self::Polls(SHORT), Self::Handle],
+        }
+    }
+
     fn name(self) -> String {
         match self {
             Self::Polls(interval) => format!("polls each {} ms", interval.as_millis()),
@@ -56,7 +66,7 @@ impl Way {
 }
 
 pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
-    let count = bench.size(30, 200);
+    let count = bench.size(15, 200);
     let mut section = Section::new(
         "From commit to publish",
         format!(
@@ -66,38 +76,14 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
         ),
         &["store", "the relay", "p50 ms", "p99 ms"],
     );
-    let bed = Bed::start(&[]).await?;
-    let sqlite = SqliteBed::create().await?;
-    let memory = MemoryStore::new();
-    for way in [Way::Polls(POLL), Way::Polls(SHORT), Way::Notifier, Way::Trigger, Way::Handle] {
-        bed.fill(0, 0, 1).await?;
-        let latencies = on_postgres(&bed, way, count).await;
-        add(bench, &mut section, "PostgreSQL", way, &latencies.with_context(|| way.name())?);
+    let bed = Arc::new(Bed::start(&[]).await?);
+    for lane in lanes::all(&bed).await? {
+        for way in Way::of(&lane) {
+            let latencies = one_by_one(&lane, &bed, *way, count).await;
+            let latencies = latencies.with_context(|| format!("{}, {}", lane.name, way.name()))?;
+            add(bench, &mut section, lane.name, *way, &latencies);
+        }
     }
-    for way in [Way::Polls(POLL), Way::Polls(SHORT), Way::Handle] {
-        sqlite.fill(0, 1).await?;
-        let mut outbox = Outbox::open(&sqlite.url()).await?;
-        let latencies = match way {
-            Way::Handle => woken(sqlite.store()?, count, async || outbox.append().await).await,
-            _ => polling(sqlite.store()?, &sqlite.url(), way, Hint::Nothing, count).await,
-        };
-        add(bench, &mut section, "SQLite", way, &latencies.with_context(|| way.name())?);
-    }
-    let mariadb = MariaBed::start().await?;
-    for way in [Way::Polls(POLL), Way::Polls(SHORT), Way::Handle] {
-        let mut outbox = Outbox::open(&mariadb.url()).await?;
-        let latencies = match way {
-            Way::Handle => woken(mariadb.store().await?, count, async || outbox.append().await).await,
-            _ => polling(mariadb.store().await?, &mariadb.url(), way, Hint::Nothing, count).await,
-        };
-        add(bench, &mut section, "MariaDB", way, &latencies.with_context(|| way.name())?);
-    }
-    let append = async || {
-        let tenant = outbox_core::TenantId::new(TENANT)?;
-        anyhow::Ok(memory.append(outbox_core::NewMessage::new(tenant, "kind", "subject", "{}")).get())
-    };
-    let latencies = woken(memory.clone(), count, append).await?;
-    add(bench, &mut section, "memory", Way::Handle, &latencies);
     Ok(vec![section, commits::measure(bench, &bed).await?])
 }
 
@@ -115,31 +101,29 @@ fn add(bench: &Bench<'_>, section: &mut Section, store: &str, way: Way, latencie
     }
 }
 
-async fn on_postgres(bed: &Bed, way: Way, count: usize) -> Result<Vec<f64>> {
-    let store = bed.store(6).await?;
-    let url = bed.server.url("postgres");
-    let table = PostgresTable::new(OutboxTable::default())?;
-    match way {
-        Way::Polls(_) => polling(store, &url, way, Hint::Nothing, count).await,
-        Way::Notifier => polling(store, &url, way, Hint::Notifier, count).await,
-        Way::Trigger => {
+/// The latencies of a store, in milliseconds. Each message came once, in order, and is marked.
+async fn one_by_one(lane: &Lane, bed: &Bed, way: Way, count: usize) -> Result<Vec<f64>> {
+    lane.database.refill(0, 1).await?;
+    let latencies = match (way, lane.database.url()) {
+        (Way::Handle, _) | (_, None) => woken(lane, count).await?,
+        (Way::Trigger, Some(url)) => {
+            let table = PostgresTable::new(OutboxTable::default())?;
             bed.run(table.notify_trigger_ddl()).await?;
-            let latencies = polling(store, &url, way, Hint::Nothing, count).await;
+            let latencies = polling(lane, &url, way, count).await;
             bed.run(table.drop_notify_trigger_ddl()).await?;
-            latencies
+            latencies?
         }
-        Way::Handle => {
-            let mut outbox = Outbox::open(&url).await?;
-            woken(store, count, async || outbox.append().await).await
-        }
-    }
+        (_, Some(url)) => polling(lane, &url, way, count).await?,
+    };
+    lane.database.expect_published(count).await?;
+    Ok(latencies)
 }
 
 /// The latencies of what another process writes, in milliseconds.
-async fn polling(store: impl Store, url: &str, way: Way, hint: Hint, count: usize) -> Result<Vec<f64>> {
+async fn polling(lane: &Lane, url: &str, way: Way, count: usize) -> Result<Vec<f64>> {
     let arrivals = Arrivals::new();
     let config = RelayConfig::builder().tenants([TENANT]).poll_interval(way.poll()).build()?;
-    let relay = Relay::builder(store, arrivals.clone(), config).build()?;
+    let relay = Relay::builder_shared(Arc::clone(&lane.store), Arc::new(arrivals.clone()), config).build()?;
     let running = relay.start()?;
     let listening = if matches!(way, Way::Notifier | Way::Trigger) {
         let listener = PostgresListener::new(url.parse()?, &OutboxTable::default())?;
@@ -147,6 +131,7 @@ async fn polling(store: impl Store, url: &str, way: Way, hint: Hint, count: usiz
     } else {
         None
     };
+    let hint = if way == Way::Notifier { Hint::Notifier } else { Hint::Nothing };
     let (written, _) = Writer::start(url, Job::Steady { count, pause: PAUSE }, hint)?.finish().await?;
     arrivals.wait(count).await?;
     drop(listening);
@@ -155,19 +140,16 @@ async fn polling(store: impl Store, url: &str, way: Way, hint: Hint, count: usiz
 }
 
 /// The latencies of what this process writes, which wakes the relay itself.
-async fn woken(
-    store: impl Store,
-    count: usize,
-    mut append: impl AsyncFnMut() -> Result<i64>,
-) -> Result<Vec<f64>> {
+async fn woken(lane: &Lane, count: usize) -> Result<Vec<f64>> {
+    let mut outbox = lane.database.outbox().await?;
     let arrivals = Arrivals::new();
     let config = RelayConfig::builder().tenants([TENANT]).build()?;
-    let relay = Relay::builder(store, arrivals.clone(), config).build()?;
+    let relay = Relay::builder_shared(Arc::clone(&lane.store), Arc::new(arrivals.clone()), config).build()?;
     let running = relay.start()?;
     let mut written = Vec::with_capacity(count);
     for _ in 0..count {
         tokio::time::sleep(PAUSE).await;
-        let id = append().await?;
+        let id = outbox.append().await?;
         written.push(Written { id, at: now() });
         relay.wake();
     }

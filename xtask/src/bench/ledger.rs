@@ -106,13 +106,13 @@ impl Publisher for Ledger {
 
 /// Runs a relay on a store until the ledger has everything and it is marked, then checks the order.
 pub(super) async fn publish(
-    store: &(impl Store + Clone),
+    store: Arc<dyn Store>,
     tenants: &[String],
     ledger: &Ledger,
     options: impl FnOnce(RelayConfigBuilder) -> RelayConfigBuilder,
 ) -> Result<()> {
     let config = options(RelayConfig::builder().tenants(tenants)).build()?;
-    let relay = Relay::builder(store.clone(), ledger.clone(), config).build()?;
+    let relay = Relay::builder_shared(store, Arc::new(ledger.clone()), config).build()?;
     let running = relay.start()?;
     let complete = tokio::time::timeout(Duration::from_mins(5), ledger.wait()).await;
     // Marks what was published last.

@@ -1,12 +1,13 @@
 //! A MariaDB server of the bench's own, with every commit on the disk.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
+use async_trait::async_trait;
 use outbox_core::MessageId;
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
 use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 
-use super::sqlite::messages;
+use super::lanes::{CONNECTIONS, Database, expect, messages};
 use crate::servers::MariaDb;
 use crate::servers::install::Program;
 
@@ -39,17 +40,23 @@ impl MariaBed {
         Ok(Self { server, admin, table })
     }
 
-    pub(super) fn url(&self) -> String {
-        self.server.url(DATABASE)
-    }
-
     pub(super) async fn store(&self) -> Result<MySqlStore> {
-        let pool = MySqlPoolOptions::new().max_connections(6).min_connections(6).connect(&self.url()).await?;
+        let pool = MySqlPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .min_connections(CONNECTIONS)
+            .connect(&self.server.url(DATABASE))
+            .await?;
         Ok(MySqlStore::new(pool, self.table.description().clone())?)
     }
+}
 
-    /// Empties the table and appends messages of the tenants in turn; answers their ids.
-    pub(super) async fn fill(&self, rows: usize, tenants: usize) -> Result<Vec<i64>> {
+#[async_trait]
+impl Database for MariaBed {
+    fn url(&self) -> Option<String> {
+        Some(self.server.url(DATABASE))
+    }
+
+    async fn refill(&self, rows: usize, tenants: usize) -> Result<Vec<i64>> {
         sqlx::query("TRUNCATE bench.outbox_message").execute(&self.admin).await?;
         let mut transaction = self.admin.begin().await?;
         let mut ids = Vec::with_capacity(rows);
@@ -61,11 +68,8 @@ impl MariaBed {
         Ok(ids)
     }
 
-    /// Checks that nothing is pending.
-    pub(super) async fn expect_drained(&self) -> Result<()> {
-        let count = "SELECT count(*) FROM bench.outbox_message WHERE published_at IS NULL";
-        let pending: i64 = sqlx::query_scalar(count).fetch_one(&self.admin).await?;
-        ensure!(pending == 0, "{pending} messages are still pending");
-        Ok(())
+    async fn expect_published(&self, rows: usize) -> Result<()> {
+        let count = "SELECT count(*), count(published_at) FROM bench.outbox_message";
+        expect(rows, sqlx::query_as(count).fetch_one(&self.admin).await?)
     }
 }

@@ -4,6 +4,8 @@
 
 mod arrivals;
 mod bed;
+#[cfg(feature = "bench-diesel")]
+mod by_diesel;
 mod chart;
 mod commit;
 pub mod counters;
@@ -12,6 +14,7 @@ mod drain;
 mod fairness;
 mod growth;
 mod idle;
+mod lanes;
 mod latency;
 mod ledger;
 mod machine;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use outbox_core::{NewMessage, TenantId};
+use outbox_memory::MemoryStore;
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::mysql::MySqlTable;
 use outbox_sqlx::postgres::{PostgresNotifier, PostgresTable};
@@ -149,11 +150,12 @@ async fn notifier(database: &str, hint: Hint) -> Result<Option<PostgresNotifier>
     Ok(Some(PostgresNotifier::start(pool, &PostgresTable::new(OutboxTable::default())?)?))
 }
 
-/// A connection to append with.
+/// What to append with: a connection, but for the store in memory.
 pub(super) enum Outbox {
     Postgres(PgConnection, PostgresTable),
     Sqlite(SqliteConnection, SqliteTable),
     MySql(MySqlConnection, MySqlTable),
+    Memory(MemoryStore),
 }
 
 impl Outbox {
@@ -186,6 +188,7 @@ impl Outbox {
             Self::Postgres(connection, table) => table.append(connection, &message).await?,
             Self::Sqlite(connection, table) => table.append(connection, &message).await?,
             Self::MySql(connection, table) => table.append(connection, &message).await?,
+            Self::Memory(store) => store.append(message),
         };
         Ok(id.get())
     }

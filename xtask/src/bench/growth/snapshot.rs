@@ -1,5 +1,6 @@
 //! A drain while another session keeps an old snapshot: the index entries of what was drained cannot be skipped then.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -75,7 +76,7 @@ async fn drain(bed: &Bed, who: Who, rows: u64, held: bool) -> Result<(f64, f64)>
         relay_plainly(&mut connection, &names, &ledger).await?;
     } else {
         let batch = if who == Who::Relay32 { 32 } else { 1_000 };
-        publish(&store, &names, &ledger, |config| config.max_batch(batch)).await?;
+        publish(Arc::new(store), &names, &ledger, |config| config.max_batch(batch)).await?;
     }
     let (took, used) = (begin.elapsed(), bed.cpu().used_since(cpu));
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await?;

@@ -26,7 +26,13 @@ pub(super) async fn measure(bench: &Bench<'_>, bed: &Bed) -> Result<Section> {
              relay listens and publishes what they write.",
             time.as_millis()
         ),
-        &["what wakes the relay", "commits/s, 1 writer", "to nothing", "commits/s, 8 writers", "to nothing"],
+        &[
+            "what wakes the relay",
+            "commits/s, 1 writer",
+            "to nothing, 1 writer",
+            "commits/s, 8 writers",
+            "to nothing, 8 writers",
+        ],
     );
     let mut rates = [const { [const { Vec::new() }; 2] }; WAYS.len()];
     for _ in 0..repetitions {
