@@ -2,8 +2,8 @@
 
 mod report;
 mod tenant;
+mod tenants;
 
-use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,10 +13,12 @@ use tokio::sync::watch;
 
 use crate::clock::can_wait;
 use crate::relay::{Board, RelayState, TenantState, with_causes};
-use crate::{Clock, OldestPending, ProbeRequest, RelayConfig, Store, SystemClock, Tenants};
+use crate::{Clock, OldestPending, ProbeRequest, RelayConfig, Store, SystemClock, TenantId, Tenants};
 
 pub use report::{HealthProblem, HealthReport};
 pub use tenant::{TenantCondition, TenantHealth};
+pub use tenants::TenantReports;
+use tenants::sorted;
 
 /// Checks an outbox: unhealthy when a tenant's oldest pending message is older than the tolerated lag, when the
 /// store does not answer within the deadline, and when the relay that it belongs to does not run.
@@ -31,6 +33,8 @@ pub struct HealthCheck {
 struct Shared {
     store: Arc<dyn Store>,
     tenants: Tenants,
+    /// The named ones, sorted.
+    named: Arc<[TenantId]>,
     max_lag: Duration,
     timeout: Duration,
     clock: Arc<dyn Clock>,
@@ -66,8 +70,9 @@ impl HealthCheck {
         board: Option<Arc<Board>>,
     ) -> Self {
         let (tenants, max_lag, timeout) = (config.tenants.clone(), config.max_lag, config.health_timeout);
+        let named = if let Tenants::Named(names) = &tenants { sorted(names) } else { Arc::default() };
         let current = Mutex::new(None);
-        Self { shared: Arc::new(Shared { store, tenants, max_lag, timeout, clock, board, current }) }
+        Self { shared: Arc::new(Shared { store, tenants, named, max_lag, timeout, clock, board, current }) }
     }
 
     /// Checks now. One check at a time runs against the database; who asks meanwhile gets its answer too.
@@ -155,18 +160,15 @@ impl Shared {
         {
             problems.push(HealthProblem::Relay { state });
         }
-        let mut tenants: BTreeMap<_, TenantHealth> = BTreeMap::new();
-        if let Tenants::Named(names) = &self.tenants {
-            tenants.extend(names.iter().map(|tenant| (tenant.clone(), TenantHealth::default())));
-        }
         let known = answer.is_ok();
+        let mut tenants = TenantReports::new(Arc::clone(&self.named), known);
         match answer {
             Err(problem) => problems.push(problem),
             Ok(mut oldest) => {
                 // Stores answer in an order of their own.
                 oldest.sort_by(|one, other| one.tenant_id.cmp(&other.tenant_id));
                 for found in oldest {
-                    let entry = tenants.entry(found.tenant_id.clone()).or_default();
+                    let entry = tenants.entry(found.tenant_id.clone());
                     entry.oldest = Some(found.id);
                     entry.lag = found.time.map(|time| time.age);
                     entry.behind = found.time.is_none_or(|time| time.age > self.max_lag);
@@ -183,16 +185,13 @@ impl Shared {
         }
         for (tenant, state) in states {
             // Without a probe's answer, what the relay last saw is all there is to say.
-            if known && state == TenantState::HeldElsewhere && !tenants.contains_key(&tenant) {
+            if known && state == TenantState::HeldElsewhere && !tenants.contains(&tenant) {
                 continue;
             }
-            tenants.entry(tenant).or_default().state = state;
+            tenants.entry(tenant).state = state;
         }
         for (tenant, subjects) in self.board.iter().flat_map(|board| board.held_subjects()) {
-            tenants.entry(tenant).or_default().held_subjects = subjects;
-        }
-        for tenant in tenants.values_mut() {
-            tenant.probed = known;
+            tenants.entry(tenant).held_subjects = subjects;
         }
         HealthReport { problems, relay, tenants }
     }

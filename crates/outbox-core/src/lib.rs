@@ -31,7 +31,9 @@ pub use crate::config::{
     TENANTS_VARIABLE,
 };
 pub use crate::error::{StoreError, StoreErrorKind, StoreOperation};
-pub use crate::health::{HealthCheck, HealthProblem, HealthReport, TenantCondition, TenantHealth};
+pub use crate::health::{
+    HealthCheck, HealthProblem, HealthReport, TenantCondition, TenantHealth, TenantReports,
+};
 pub use crate::message::{Headers, InvalidTenantId, MessageId, NewMessage, OutboxMessage, Payload, TenantId};
 pub use crate::observer::{
     Details, Labels, Notice, Observation, Observer, Operation, OperationKind, Outcome, RefusalCause,

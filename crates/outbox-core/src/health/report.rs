@@ -1,10 +1,9 @@
 //! What a health check says.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::{MessageId, RelayState, TenantHealth, TenantId};
+use crate::{MessageId, RelayState, TenantId, TenantReports};
 
 /// What a health check found. `Display` is one line: `healthy`, or every problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +14,7 @@ pub struct HealthReport {
     /// Whether the relay works; `None` for a check that belongs to none.
     pub relay: Option<RelayState>,
     /// Each tenant that is named, has something pending, or that the relay is busy with.
-    pub tenants: BTreeMap<TenantId, TenantHealth>,
+    pub tenants: TenantReports,
 }
 
 impl HealthReport {

@@ -65,7 +65,7 @@ async fn a_role_that_may_not_mark_publishes_nothing_and_health_says_what_to_gran
     assert!(recorder.deliveries().is_empty());
     let report = replica.relay.health().check().await;
     assert!(!report.is_healthy());
-    let told = matches!(&report.tenants[&tenant("acme")].state, TenantState::BackingOff { reason, .. }
+    let told = matches!(&report.tenants.get("acme").unwrap().state, TenantState::BackingOff { reason, .. }
         if reason.contains("grant SELECT and UPDATE"));
     assert!(told, "{report:?}");
 
@@ -111,7 +111,7 @@ async fn row_security_that_hides_the_mark_costs_one_batch_a_back_off_and_health_
     assert!(replica.journal.count(failed) >= CYCLES);
     let report = replica.relay.health().check().await;
     assert!(!report.is_healthy());
-    let told = matches!(&report.tenants[&tenant("acme")].state, TenantState::BackingOff { reason, .. }
+    let told = matches!(&report.tenants.get("acme").unwrap().state, TenantState::BackingOff { reason, .. }
         if reason.contains("row security"));
     assert!(told, "{report:?}");
     assert!(!stage.store(1).check().await.unwrap().is_empty(), "check() says nothing about row security");
