@@ -83,9 +83,7 @@ where
 mod asynchronous {
     use diesel::QueryResult;
     use diesel::result::Error;
-    #[cfg(feature = "mysql")]
-    use diesel_async::methods::ExecuteDsl;
-    use diesel_async::methods::LoadQuery;
+    use diesel_async::methods::{ExecuteDsl, LoadQuery};
     use diesel_async::{AsyncConnectionCore, RunQueryDsl};
     use futures_util::TryFutureExt;
     use futures_util::future::BoxFuture;
@@ -106,7 +104,6 @@ mod asynchronous {
         }
 
         /// How many rows it changes.
-        #[cfg(feature = "mysql")]
         pub(crate) fn changes<'c, C>(self, connection: &'c mut C) -> BoxFuture<'c, QueryResult<usize>>
         where
             C: AsyncConnectionCore<Backend = DB>,

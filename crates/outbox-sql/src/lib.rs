@@ -2,7 +2,7 @@
 //!
 //! [`OutboxTable`] describes a table; [`dialect`] has each database's statements for it, generated once;
 //! [`row`] turns what a driver reads into messages, [`append`] checks what is written, and
-//! [`settlement`] what is marked; [`deadline`] bounds an operation; [`lock_key`] is the registry of the keys
+//! [`settlement`] what is marked; [`deadline`] bounds an operation; [`named`] looks for many tenants; [`lock_key`] is the registry of the keys
 //! that replicas exclude each other by, [`wake`] the hint that there is something new, and [`sqlite`] what holds a
 //! tenant where there is no server.
 
@@ -16,6 +16,7 @@ pub mod headers;
 pub mod identifier;
 pub mod lock_key;
 pub mod meaning;
+pub mod named;
 pub mod row;
 pub mod schema;
 pub mod settlement;

@@ -48,6 +48,18 @@ pub fn check_marked(given: usize, marked: u64, table: &str) -> Result<(), StoreE
     ))
 }
 
+/// Whether the commit of a settlement was done, after it was answered.
+///
+/// # Errors
+/// A transient [`StoreError`], if it was not: the server answered it by rolling back.
+pub fn check_committed(committed: bool) -> Result<(), StoreError> {
+    if committed {
+        return Ok(());
+    }
+    let lost = "the commit was answered, and the transaction was rolled back: nothing is marked";
+    Err(StoreError::transient(StoreOperation::Settle, lost))
+}
+
 #[cfg(test)]
 mod tests {
     use outbox_core::{Headers, InvalidTenantId, TenantId, Timestamp};

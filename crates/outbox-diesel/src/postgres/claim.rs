@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diesel::pg::Pg;
-use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Text};
+use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Text, Untyped};
 use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use futures_util::future::join;
 use outbox_core::{
@@ -15,10 +15,10 @@ use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::postgres::error::relay_rights;
 use outbox_sql::dialect::postgres::{
-    BEGIN_CLAIM, CONFIRM, PostgresStatements, SERVER_TRAITS, ServerTraits, claim_settings,
+    BEGIN_CLAIM, CONFIRM, PostgresStatements, SERVER_TRAITS, ServerTraits, TRANSACTION, claim_settings,
 };
 use outbox_sql::row::decode_batch;
-use outbox_sql::settlement::{HandedOut, check_marked};
+use outbox_sql::settlement::{HandedOut, check_committed, check_marked};
 
 use super::error::Context;
 use super::row::{MessageColumns, MessageRow};
@@ -143,31 +143,31 @@ impl PostgresClaim {
         let (marked, transaction) =
             mark(&self.statements, &mut connection, published).await.map_err(failed)?;
         let fate = commit(connection, transaction).await.map_err(failed)?;
-        if fate.as_deref() != Some("committed") {
-            let fate = fate.as_deref().unwrap_or("unknown");
-            let lost = format!("the commit was answered, and the transaction is {fate}: nothing is marked");
-            return Err(StoreError::transient(operation, lost));
-        }
+        check_committed(fate.as_deref() == Some("committed"))?;
         check_marked(given, u64::try_from(marked).unwrap_or_default(), &self.table)
     }
 }
 
-/// Marks, and answers how many rows, and the transaction's number.
+/// Marks or deletes, and answers how many rows, and the transaction's number. Both are sent at once, in this order.
 async fn mark(
     statements: &PostgresStatements,
     connection: &mut Armed,
     published: Vec<i64>,
-) -> Result<(i64, i64), Failure> {
-    let mark = Statement::<Pg, (BigInt, BigInt)>::new(&statements.mark).bind::<Array<BigInt>>(published);
-    Ok(mark.one_row(connection.get()?).await?)
+) -> Result<(usize, String), Failure> {
+    let session: &AsyncPgConnection = connection.get()?;
+    let (mut marking, mut asking) = (session, session);
+    let mark = Statement::<Pg, Untyped>::new(&statements.mark).bind::<Array<BigInt>>(published);
+    let number = Statement::<Pg, Text>::new(TRANSACTION);
+    let (marked, number) = join(mark.changes(&mut marking), number.one_row(&mut asking)).await;
+    Ok((marked?, number?))
 }
 
 /// Commits, and answers what became of the transaction: a `COMMIT` can be answered by a rollback. Both are sent at
 /// once, in this order.
-async fn commit(mut connection: Armed, transaction: i64) -> Result<Option<String>, Failure> {
+async fn commit(mut connection: Armed, transaction: String) -> Result<Option<String>, Failure> {
     let session: &AsyncPgConnection = connection.get()?;
     let (mut committing, mut confirming) = (session, session);
-    let confirm = Statement::<Pg, Nullable<Text>>::new(CONFIRM).bind::<Text>(transaction.to_string());
+    let confirm = Statement::<Pg, Nullable<Text>>::new(CONFIRM).bind::<Text>(transaction);
     let (committed, fate) = join(committing.batch_execute("COMMIT"), confirm.one_row(&mut confirming)).await;
     committed?;
     let fate = fate?;

@@ -3,23 +3,26 @@
 use std::time::Duration;
 
 use diesel::deserialize::{self, FromSql, Queryable};
+use diesel::pg::data_types::PgTimestamp;
 use diesel::pg::{Pg, PgValue};
 use diesel::sql_types::is_nullable::NotNull;
-use diesel::sql_types::{BigInt, Binary, Nullable, SingleValue, SqlType, Text};
+use diesel::sql_types::{BigInt, Binary, Nullable, SingleValue, SqlType, Text, Timestamptz};
 use outbox_core::{Bytes, MessageId, OldestPending, TenantId, Timestamp};
+use outbox_sql::dialect::postgres::{TIME_OIDS, micros_since_1970};
 use outbox_sql::row::{Cell, RawRow, Unreadable};
 
 type Int = Nullable<BigInt>;
 type Words = Nullable<Text>;
 
 /// The columns of the claim's and the pending's statement.
-pub(super) type MessageColumns = (Int, Words, Words, Words, Nullable<Binary>, Words, Int);
+pub(super) type MessageColumns = (Int, Words, Words, Words, Nullable<Binary>, Words, Nullable<Timestamptz>);
 
 /// A row of these.
 pub(super) struct MessageRow(pub(super) RawRow);
 
 impl Queryable<MessageColumns, Pg> for MessageRow {
-    type Row = (Read<i64>, Read<String>, Read<String>, Read<String>, Read<Vec<u8>>, Read<String>, Read<i64>);
+    type Row =
+        (Read<i64>, Read<String>, Read<String>, Read<String>, Read<Vec<u8>>, Read<String>, Read<PgTimestamp>);
 
     fn build(row: Self::Row) -> deserialize::Result<Self> {
         let (id, tenant, kind, subject, payload, headers, occurred_at) = row;
@@ -30,9 +33,7 @@ impl Queryable<MessageColumns, Pg> for MessageRow {
             subject_id: subject.required(),
             payload: payload.0.map(|payload| payload.map(Bytes::from)),
             headers: headers.0,
-            occurred_at: occurred_at.0.and_then(|micros| {
-                micros.ok_or(Unreadable::new("is infinite, null or past what 64 bits of microseconds hold"))
-            }),
+            occurred_at: occurred_at.0.and_then(|time| micros_since_1970(time.map(|PgTimestamp(time)| time))),
         }))
     }
 }
@@ -105,6 +106,12 @@ impl Readable for i64 {
     type Column = BigInt;
 
     const OIDS: &'static [u32] = &[20];
+}
+
+impl Readable for PgTimestamp {
+    type Column = Timestamptz;
+
+    const OIDS: &'static [u32] = &TIME_OIDS;
 }
 
 impl Readable for String {

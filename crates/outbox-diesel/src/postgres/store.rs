@@ -14,6 +14,7 @@ use outbox_core::{
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::postgres::{Durability, KnownTraits};
+use outbox_sql::named::{Named, ONE_BY_ONE};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 
@@ -46,6 +47,7 @@ pub struct PostgresStore {
     pub(super) table: PostgresTable,
     pub(super) display_name: Arc<str>,
     pub(super) traits: Arc<KnownTraits>,
+    named: Arc<Named>,
     pub(super) settling: Settling,
     pub(super) durability: Durability,
 }
@@ -59,7 +61,8 @@ impl PostgresStore {
         let display_name = table.display_name(Dialect::Postgres).into();
         let table = PostgresTable::new(table)?;
         let (settling, durability) = (Settling::default(), Durability::default());
-        Ok(Self { pool: pool.into(), table, display_name, traits: Arc::default(), settling, durability })
+        let (pool, traits, named) = (pool.into(), Arc::default(), Arc::default());
+        Ok(Self { pool, table, display_name, traits, named, settling, durability })
     }
 
     /// Sets what becomes of a published row. Deleting it needs the right to, which a claim looks for as it does
@@ -143,16 +146,23 @@ impl Store for PostgresStore {
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
-        let tenants = match &request.tenants {
-            Tenants::Named(tenants) => Some(tenants.iter().map(TenantId::as_str).collect()),
-            Tenants::Discovered => None,
+        let (one_by_one, keep) = match &request.tenants {
+            Tenants::Named(tenants) if tenants.len() <= ONE_BY_ONE => {
+                (Some(tenants.iter().map(TenantId::as_str).collect()), None)
+            }
+            Tenants::Named(tenants) => (None, Some(tenants)),
+            Tenants::Discovered => (None, None),
             other => {
                 let unknown = format!("this store does not know how to look for tenants by {other:?}");
                 return Err(StoreError::permanent(operation, unknown));
             }
         };
         within(request.timeout, operation, async {
-            self.find_oldest(tenants).await.map_err(|error| context.error(error))
+            let mut found = self.find_oldest(one_by_one).await.map_err(|error| context.error(error))?;
+            if let Some(tenants) = keep {
+                self.named.keep(tenants, &mut found);
+            }
+            Ok(found)
         })
         .await
     }

@@ -7,12 +7,14 @@ use outbox_core::{Settling, TenantId};
 
 mod append;
 pub mod error;
+mod time;
 mod transaction;
 
 pub use self::append::{AppendArrays, PayloadArray};
+pub use self::time::{TIME_OIDS, micros_since_1970};
 pub use self::transaction::{
-    BEGIN_CLAIM, BEGIN_READ, CONFIRM, Durability, KnownTraits, SERVER_TRAITS, ServerTraits, claim_settings,
-    commit_and_confirm,
+    BEGIN_CLAIM, BEGIN_READ, CONFIRM, Durability, KnownTraits, SERVER_TRAITS, ServerTraits, TRANSACTION,
+    claim_settings, commit_and_confirm, settlement_number,
 };
 use crate::dialect::Dialect;
 use crate::identifier::{escaped_literal, literal, quote};
@@ -36,9 +38,9 @@ pub struct PostgresStatements {
     pub pending: Arc<str>,
     /// Each tenant's oldest pending message: tenant, id, microseconds or null, the server's time.
     pub probe: Arc<str>,
-    /// The same of some tenants: an array of them.
+    /// The same of some tenants, looked for one by one: an array of them.
     pub probe_named: Arc<str>,
-    /// Marks messages, or deletes them; answers how many, and the transaction's number: an array of ids.
+    /// Marks messages, or deletes them: an array of ids. How many it were is in the answer's tag.
     pub mark: Arc<str>,
     /// Appends messages in the order given, and answers their ids: arrays of tenants, kinds, subjects, payloads,
     /// headers as JSON (not where the table has no such column) and microseconds.
@@ -55,12 +57,12 @@ impl PostgresStatements {
         let words = Words::new(table);
         Ok(Self {
             lock: words.lock(table, Settling::Mark, "$1").into(),
-            lock_around: words.lock_around(table, Settling::Mark),
+            lock_around: around(&words.lock(table, Settling::Mark, "\0")),
             claim: words.claim("").into(),
             claim_others: words.claim(&words.others("$4")).into(),
             pending: words.pending().into(),
-            probe: words.probe("").into(),
-            probe_named: words.probe("\nWHERE tenant = ANY($1)").into(),
+            probe: words.probe().into(),
+            probe_named: words.probe_named().into(),
             mark: words.mark(Settling::Mark).into(),
             append: words.append().into(),
         })
@@ -70,7 +72,7 @@ impl PostgresStatements {
     pub fn with_settling(mut self, table: &OutboxTable, settling: Settling) -> Self {
         let words = Words::new(table);
         self.lock = words.lock(table, settling, "$1").into();
-        self.lock_around = words.lock_around(table, settling);
+        self.lock_around = around(&words.lock(table, settling, "\0"));
         self.mark = words.mark(settling).into();
         self
     }
@@ -80,6 +82,12 @@ impl PostgresStatements {
         let [before, after] = &self.lock_around;
         format!("{before}{}{after}", escaped_literal(tenant.as_str()))
     }
+}
+
+/// What is before and what is behind the place of a literal, which is a NUL: no name has one.
+fn around(statement: &str) -> [Arc<str>; 2] {
+    let (before, after) = statement.split_once('\0').unwrap_or((statement, ""));
+    [before.into(), after.into()]
 }
 
 /// The quoted names, and the expressions that a table's types need.
@@ -116,13 +124,6 @@ impl Words {
         }
     }
 
-    fn lock_around(&self, table: &OutboxTable, settling: Settling) -> [Arc<str>; 2] {
-        // No name has a NUL in it.
-        let lock = self.lock(table, settling, "\0");
-        let (before, after) = lock.split_once('\0').unwrap_or((&lock, ""));
-        [before.into(), after.into()]
-    }
-
     fn lock(&self, table: &OutboxTable, settling: Settling, tenant: &str) -> String {
         let name = literal(&tenant_lock_name(table));
         let (quoted, column) = (literal(&self.table), literal(&table.columns().published_at));
@@ -139,9 +140,13 @@ impl Words {
     /// The index's own condition and order. A tenant equal to `$1` is written as a range, and the order begins
     /// with it: else, after an ANALYZE in a backlog, the primary key looks cheaper, with every published row.
     fn pending_of_tenant(&self, others: &str) -> String {
+        self.pending_from(&format!("{} >= $1", self.tenant), others)
+    }
+
+    fn pending_from(&self, start: &str, others: &str) -> String {
         let Self { table, id, tenant, published_at, .. } = self;
         format!(
-            "FROM {table}\n    WHERE {tenant} >= $1 AND {tenant} <= $1 AND {published_at} IS NULL{others}\n    \
+            "FROM {table}\n    WHERE {start} AND {tenant} <= $1 AND {published_at} IS NULL{others}\n    \
              ORDER BY {tenant}, {id}\n    LIMIT $2"
         )
     }
@@ -151,7 +156,8 @@ impl Words {
         format!("\n          AND ({} = ANY({subjects})) IS NOT TRUE", self.subject)
     }
 
-    /// A message's columns, in the order in which they are read.
+    /// A message's columns, in the order in which they are read. The time is as the server keeps it: to make a number
+    /// of it here took the server longer than to read the row.
     fn message(&self) -> String {
         let Self { id, tenant, kind, subject, occurred_at, .. } = self;
         let payload = match self.payload_type {
@@ -160,17 +166,18 @@ impl Words {
             PayloadType::Jsonb => format!("convert_to({}::text, 'UTF8')", self.payload),
         };
         let headers = self.headers.as_ref().map_or("NULL::text".into(), |name| format!("{name}::text"));
-        let micros = self.micros(occurred_at);
-        format!("{id}, {tenant}, {kind}, {subject}, {payload}, {headers},\n       {micros}")
+        format!("{id}, {tenant}, {kind}, {subject}, {payload}, {headers}, {occurred_at}")
     }
 
     fn pending(&self) -> String {
         format!("SELECT {}\n    {}", self.message(), self.pending_of_tenant(""))
     }
 
+    /// Two looks at the same rows: at how many bytes they are, and, from the first of them on, at the rows. Only where
+    /// they are too many is it counted how many of them are handed out.
     fn claim(&self, others: &str) -> String {
         let Self { id, tenant, kind, subject, payload, occurred_at, .. } = self;
-        // By name: the right to read these is enough, and no other column is carried along.
+        // By name: the right to read these is enough.
         let mut columns = format!("{id}, {tenant}, {kind}, {subject}, {payload}, {occurred_at}");
         if let Some(headers) = &self.headers {
             let _ = write!(columns, ", {headers}");
@@ -181,34 +188,56 @@ impl Words {
             PayloadType::Jsonb => format!("pg_column_size({payload})"),
         };
         format!(
-            "SELECT {message}\nFROM (\n  SELECT batch.*, sum(coalesce({length}, 0)) OVER (\n      \
-             ORDER BY {tenant}, {id} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING\n    ) AS {before}\n  \
-             FROM (\n    SELECT {columns}\n    {pending}\n  ) AS batch\n) AS batch\n\
-             WHERE {before} IS NULL OR {before} < $3\nORDER BY {tenant}, {id}",
+            "WITH batch AS MATERIALIZED (\n  SELECT min({id}) AS first, coalesce(sum({length}), 0) AS bytes\n  \
+             FROM (\n    SELECT {id}, {payload}\n    {pending}\n  ) AS batch\n)\n\
+             SELECT {message}\nFROM (\n    SELECT {columns}\n    {from_first}\n) AS message\n\
+             ORDER BY {tenant}, {id}\n\
+             LIMIT (SELECT CASE WHEN bytes < $3 THEN $2 ELSE (\n  SELECT count(*) FROM (\n    \
+             SELECT sum(coalesce({length}, 0)) OVER (\n      \
+             ORDER BY {tenant}, {id} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING\n    ) AS before\n    \
+             FROM (\n    SELECT {id}, {tenant}, {payload}\n    {pending}\n    ) AS message\n  ) AS message\n  \
+             WHERE before IS NULL OR before < $3\n) END FROM batch)",
             message = self.message(),
-            before = BYTES_BEFORE,
             pending = self.pending_of_tenant(others),
+            from_first =
+                self.pending_from(&format!("({tenant}, {id}) >= ($1, (SELECT first FROM batch))"), others),
         )
     }
 
     /// A loose scan of the index: the next tenant's first entry, as often as there are tenants with something.
-    fn probe(&self, filter: &str) -> String {
-        let Self { table, id, tenant, occurred_at, published_at, .. } = self;
-        let first = |condition: &str| {
-            format!(
-                "SELECT m.{tenant} AS tenant, m.{id} AS id, m.{occurred_at} AS occurred\n    FROM {table} AS m\n    \
-                 WHERE m.{published_at} IS NULL AND m.{tenant} > {condition}\n    \
-                 ORDER BY m.{tenant}, m.{id} LIMIT 1"
-            )
-        };
+    fn probe(&self) -> String {
+        let (start, next) = (self.first("{tenant} > ''"), self.first("{tenant} > oldest.tenant"));
         format!(
             "WITH RECURSIVE oldest AS (\n  (\n    {start}\n  )\n  UNION ALL\n  SELECT next.*\n  \
-             FROM oldest CROSS JOIN LATERAL (\n    {next}\n  ) AS next\n)\n\
-             SELECT tenant, id, {micros},\n       {now}\nFROM oldest{filter}",
-            start = first("''"),
-            next = first("oldest.tenant"),
-            micros = self.micros("occurred"),
-            now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+             FROM oldest CROSS JOIN LATERAL (\n    {next}\n  ) AS next\n)\n{}\nFROM oldest",
+            self.oldest(),
+        )
+    }
+
+    fn probe_named(&self) -> String {
+        let first = self.first("{tenant} >= named.tenant AND {tenant} <= named.tenant");
+        format!(
+            "{}\nFROM (SELECT DISTINCT unnest($1::text[]) AS tenant) AS named CROSS JOIN LATERAL (\n    {first}\n) AS \
+             oldest",
+            self.oldest(),
+        )
+    }
+
+    /// The first entry of the index of which this is true, in which `{tenant}` is its tenant.
+    fn first(&self, condition: &str) -> String {
+        let Self { table, id, tenant, occurred_at, published_at, .. } = self;
+        let condition = condition.replace("{tenant}", &format!("m.{tenant}"));
+        format!(
+            "SELECT m.{tenant} AS tenant, m.{id} AS id, m.{occurred_at} AS occurred\n    FROM {table} AS m\n    \
+             WHERE m.{published_at} IS NULL AND {condition}\n    ORDER BY m.{tenant}, m.{id} LIMIT 1"
+        )
+    }
+
+    /// What a probe answers of each.
+    fn oldest(&self) -> String {
+        format!(
+            "SELECT oldest.tenant, id, {},\n       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+            self.micros("occurred"),
         )
     }
 
@@ -221,10 +250,7 @@ impl Words {
         } else {
             format!("UPDATE {table} SET {published_at} = {}", self.time("clock_timestamp()"))
         };
-        format!(
-            "WITH marked AS (\n  {settle}\n  WHERE {id} = ANY($1) AND ({published_at} IS NULL) IS TRUE\n  \
-             RETURNING 1\n)\nSELECT count(*), pg_current_xact_id()::text::bigint FROM marked"
-        )
+        format!("{settle}\nWHERE {id} = ANY($1) AND ({published_at} IS NULL) IS TRUE")
     }
 
     fn append(&self) -> String {
@@ -277,9 +303,6 @@ impl Words {
         }
     }
 }
-
-/// The sum of the bytes before a row. Longer than a column of the table could be called by accident.
-const BYTES_BEFORE: &str = "\"outbox: payload bytes of the rows before\"";
 
 #[cfg(test)]
 mod tests {

@@ -11,9 +11,10 @@ use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::postgres::error::relay_rights;
 use outbox_sql::dialect::postgres::{
     BEGIN_CLAIM, PostgresStatements, SERVER_TRAITS, ServerTraits, claim_settings, commit_and_confirm,
+    settlement_number,
 };
 use outbox_sql::row::decode_batch;
-use outbox_sql::settlement::{HandedOut, check_marked};
+use outbox_sql::settlement::{HandedOut, check_committed, check_marked};
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row};
 
@@ -69,8 +70,8 @@ impl PostgresStore {
             query = query.bind(excluded);
         }
         let rows: Vec<PgRow> = query.fetch_all(connection.get().map_err(failed)?).await.map_err(failed)?;
-        let raw = rows.iter().map(row::message);
-        let messages = decode_batch(raw, &self.table.description, Dialect::Postgres, operation)?;
+        let messages =
+            decode_batch(row::messages(&rows), &self.table.description, Dialect::Postgres, operation)?;
         let claim = PostgresClaim {
             connection: Some(connection),
             statements: Arc::clone(&self.table.statements),
@@ -134,30 +135,25 @@ impl PostgresClaim {
         let context = self.context(operation);
         let failed = |error| context.error(error);
         let given = published.len();
-        let (marked, transaction): (i64, i64) =
-            sqlx::query_as(AssertSqlSafe(Arc::clone(&self.statements.mark)))
-                .persistent(self.named)
-                .bind(published)
-                .fetch_one(connection.get().map_err(failed)?)
-                .await
-                .map_err(failed)?;
-        let fate = commit(connection, transaction).await.map_err(failed)?;
-        if fate.as_deref() != Some("committed") {
-            let fate = fate.as_deref().unwrap_or("unknown");
-            let lost = format!("the commit was answered, and the transaction is {fate}: nothing is marked");
-            return Err(StoreError::transient(operation, lost));
-        }
-        check_marked(given, u64::try_from(marked).unwrap_or_default(), &self.table)
+        let marked = sqlx::query(AssertSqlSafe(Arc::clone(&self.statements.mark)))
+            .persistent(self.named)
+            .bind(published)
+            .execute(connection.get().map_err(failed)?)
+            .await
+            .map_err(failed)?
+            .rows_affected();
+        check_committed(commit(connection).await.map_err(failed)?)?;
+        check_marked(given, marked, &self.table)
     }
 }
 
-/// Commits, and answers what became of the transaction: a `COMMIT` can be answered by a rollback.
-async fn commit(mut connection: ArmedConnection, transaction: i64) -> sqlx::Result<Option<String>> {
-    let rows: Vec<PgRow> =
-        sqlx::raw_sql(AssertSqlSafe(commit_and_confirm(transaction))).fetch_all(connection.get()?).await?;
-    let fate = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
+/// Commits, and answers whether that was done.
+async fn commit(mut connection: ArmedConnection) -> sqlx::Result<bool> {
+    let text = AssertSqlSafe(commit_and_confirm(settlement_number()));
+    let rows: Vec<PgRow> = sqlx::raw_sql(text).fetch_all(connection.get()?).await?;
+    let committed = rows.last().ok_or(sqlx::Error::RowNotFound)?.try_get(0)?;
     connection.give_back();
-    Ok(fate)
+    Ok(committed)
 }
 
 #[async_trait]

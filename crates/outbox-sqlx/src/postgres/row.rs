@@ -1,24 +1,83 @@
 //! From PostgreSQL's row to a message.
 
+use std::fmt;
 use std::time::Duration;
 
 use outbox_core::{Bytes, MessageId, OldestPending, TenantId, Timestamp};
+use outbox_sql::dialect::postgres::{TIME_OIDS, micros_since_1970};
 use outbox_sql::row::{Cell, RawRow, Unreadable};
-use sqlx::postgres::PgRow;
-use sqlx::{Decode, Postgres, Row, Type};
+use sqlx::error::BoxDynError;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgRow, PgTypeInfo, PgValueRef};
+use sqlx::{Column, Decode, Postgres, Row, Type};
 
-/// A row of the claim's or the pending's statement. The columns are read by their place.
-pub(super) fn message(row: &PgRow) -> RawRow<&str> {
-    RawRow {
-        id: required(row, 0),
-        tenant_id: required(row, 1),
-        kind: required(row, 2),
-        subject_id: required(row, 3),
-        payload: cell::<Vec<u8>>(row, 4).map(|payload| payload.map(Bytes::from)),
-        headers: cell(row, 5),
-        occurred_at: cell(row, 6).and_then(|micros| {
-            micros.ok_or(Unreadable::new("is infinite, null or past what 64 bits of microseconds hold"))
-        }),
+/// The rows of the claim's or the pending's statement. The columns are read by their place.
+///
+/// All rows of an answer have the same types: they are compared with what is expected once, and not for each value.
+pub(super) fn messages(rows: &[PgRow]) -> impl Iterator<Item = RawRow<&str>> {
+    let types = rows.first().map(Types::of).unwrap_or_default();
+    rows.iter().map(move |row| types.message(row))
+}
+
+/// Whether each column has a type that can be read.
+#[derive(Debug, Clone, Copy, Default)]
+struct Types {
+    id: bool,
+    tenant_id: bool,
+    kind: bool,
+    subject_id: bool,
+    payload: bool,
+    headers: bool,
+    occurred_at: bool,
+}
+
+impl Types {
+    fn of(row: &PgRow) -> Self {
+        Self {
+            id: is::<i64>(row, 0),
+            tenant_id: is::<str>(row, 1),
+            kind: is::<str>(row, 2),
+            subject_id: is::<str>(row, 3),
+            payload: is::<Vec<u8>>(row, 4),
+            headers: is::<str>(row, 5),
+            occurred_at: is::<SentTime>(row, 6),
+        }
+    }
+
+    fn message(self, row: &PgRow) -> RawRow<&str> {
+        let sent = |time: Option<SentTime>| micros_since_1970(time.map(|SentTime(time)| time));
+        RawRow {
+            id: cell(row, 0, self.id).and_then(required),
+            tenant_id: cell(row, 1, self.tenant_id).and_then(required),
+            kind: cell(row, 2, self.kind).and_then(required),
+            subject_id: cell(row, 3, self.subject_id).and_then(required),
+            payload: cell::<Vec<u8>>(row, 4, self.payload).map(|payload| payload.map(Bytes::from)),
+            headers: cell(row, 5, self.headers),
+            occurred_at: cell(row, 6, self.occurred_at).and_then(sent),
+        }
+    }
+}
+
+fn is<T: Type<Postgres> + ?Sized>(row: &PgRow, column: usize) -> bool {
+    row.try_column(column).is_ok_and(|column| T::compatible(column.type_info()))
+}
+
+/// A time as the server sends it to a prepared statement: in binary.
+struct SentTime(i64);
+
+impl Type<Postgres> for SentTime {
+    fn type_info() -> PgTypeInfo {
+        PgTypeInfo::with_oid(Oid(TIME_OIDS[0]))
+    }
+
+    fn compatible(of: &PgTypeInfo) -> bool {
+        of.oid().is_some_and(|Oid(oid)| TIME_OIDS.contains(&oid))
+    }
+}
+
+impl<'r> Decode<'r, Postgres> for SentTime {
+    fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
+        Ok(Self(i64::from_be_bytes(value.as_bytes()?.try_into()?)))
     }
 }
 
@@ -37,16 +96,15 @@ pub(super) fn oldest(row: &PgRow) -> sqlx::Result<OldestPending> {
     ))
 }
 
-fn cell<'r, T>(row: &'r PgRow, column: usize) -> Cell<Option<T>>
-where
-    T: Decode<'r, Postgres> + Type<Postgres>,
-{
-    row.try_get(column).map_err(|error| Unreadable::new(format!("cannot be read: {error}")))
+fn cell<'r, T: Decode<'r, Postgres>>(row: &'r PgRow, column: usize, readable: bool) -> Cell<Option<T>> {
+    let unreadable = |why: &dyn fmt::Display| Unreadable::new(format!("cannot be read: {why}"));
+    if readable {
+        return row.try_get_unchecked(column).map_err(|error| unreadable(&error));
+    }
+    let found = row.try_column(column).map_err(|error| unreadable(&error))?;
+    Err(unreadable(&format_args!("its type is {}", found.type_info())))
 }
 
-fn required<'r, T>(row: &'r PgRow, column: usize) -> Cell<T>
-where
-    T: Decode<'r, Postgres> + Type<Postgres>,
-{
-    cell(row, column)?.ok_or(Unreadable::NULL)
+fn required<T>(value: Option<T>) -> Cell<T> {
+    value.ok_or(Unreadable::NULL)
 }

@@ -10,6 +10,7 @@ use outbox_core::{
 };
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::postgres::{BEGIN_READ, Durability, KnownTraits};
+use outbox_sql::named::{Named, ONE_BY_ONE};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 use sqlx::postgres::{PgArguments, PgRow};
@@ -41,6 +42,7 @@ pub struct PostgresStore {
     pub(super) table: PostgresTable,
     pub(super) display_name: Arc<str>,
     pub(super) traits: Arc<KnownTraits>,
+    named: Arc<Named>,
     pub(super) settling: Settling,
     pub(super) durability: Durability,
 }
@@ -54,7 +56,8 @@ impl PostgresStore {
         let display_name = table.display_name(Dialect::Postgres).into();
         let table = PostgresTable::new(table)?;
         let (settling, durability) = (Settling::default(), Durability::default());
-        Ok(Self { pool, table, display_name, traits: Arc::default(), settling, durability })
+        let (traits, named) = (Arc::default(), Arc::default());
+        Ok(Self { pool, table, display_name, traits, named, settling, durability })
     }
 
     /// Prepares no statement under a name, for a pool that connects through a transaction pooler (PgBouncer's
@@ -134,8 +137,7 @@ impl Store for PostgresStore {
             .bind(i64::from(limit.get()));
         within(PENDING_TIMEOUT, operation, async {
             let rows = self.read(pending).await.map_err(|error| context.error(error))?;
-            let raw = rows.iter().map(row::message);
-            decode_all(raw, &self.table.description, Dialect::Postgres, operation)
+            decode_all(row::messages(&rows), &self.table.description, Dialect::Postgres, operation)
         })
         .await
     }
@@ -144,12 +146,14 @@ impl Store for PostgresStore {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
         let statements = &self.table.statements;
-        let probe = match &request.tenants {
-            Tenants::Named(tenants) => {
+        let all = || sqlx::query(AssertSqlSafe(Arc::clone(&statements.probe)));
+        let (probe, keep) = match &request.tenants {
+            Tenants::Named(tenants) if tenants.len() <= ONE_BY_ONE => {
                 let tenants: Vec<&str> = tenants.iter().map(TenantId::as_str).collect();
-                sqlx::query(AssertSqlSafe(Arc::clone(&statements.probe_named))).bind(tenants)
+                (sqlx::query(AssertSqlSafe(Arc::clone(&statements.probe_named))).bind(tenants), None)
             }
-            Tenants::Discovered => sqlx::query(AssertSqlSafe(Arc::clone(&statements.probe))),
+            Tenants::Named(tenants) => (all(), Some(tenants)),
+            Tenants::Discovered => (all(), None),
             other => {
                 let unknown = format!("this store does not know how to look for tenants by {other:?}");
                 return Err(StoreError::permanent(operation, unknown));
@@ -157,7 +161,12 @@ impl Store for PostgresStore {
         };
         within(request.timeout, operation, async {
             let rows = self.read(probe).await.map_err(|error| context.error(error))?;
-            rows.iter().map(row::oldest).collect::<sqlx::Result<_>>().map_err(|error| context.error(error))
+            let found = rows.iter().map(row::oldest).collect::<sqlx::Result<_>>();
+            let mut found = found.map_err(|error| context.error(error))?;
+            if let Some(tenants) = keep {
+                self.named.keep(tenants, &mut found);
+            }
+            Ok(found)
         })
         .await
     }

@@ -135,7 +135,7 @@ async fn a_commit_that_is_answered_by_a_rollback_is_an_error() {
     proxy.change("COMMIT", "ABORT ");
     let published: Vec<_> = claimed.messages.iter().map(|message| message.id).collect();
     let error = claimed.claim.settle(Settlement::published(published)).await.unwrap_err();
-    assert!(error.message().contains("aborted: nothing is marked"), "{error}");
+    assert!(error.message().contains("rolled back: nothing is marked"), "{error}");
     let pending = "SELECT count(*) FROM outbox_message WHERE published_at IS NULL";
     assert_eq!(database.number(pending).await, 1);
     database.drop().await;

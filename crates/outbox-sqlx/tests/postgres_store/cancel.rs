@@ -41,7 +41,7 @@ async fn a_future_dropped_while_an_answer_is_outstanding_leaves_nothing_in_the_p
         "BEGIN",
         "SET LOCAL",
         "pg_try_advisory",
-        "SELECT batch.*",
+        "WITH batch AS",
         "SELECT 1",
         "UPDATE",
         "COMMIT",

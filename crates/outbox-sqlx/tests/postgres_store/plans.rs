@@ -1,7 +1,11 @@
 //! The plans of the statements that must stay cheap, pinned by `EXPLAIN`, after an `ANALYZE` in a backlog.
 
+use std::time::Duration;
+
 use outbox_core::Settling;
-use outbox_sql::dialect::postgres::PostgresStatements;
+use outbox_sql::dialect::postgres::{
+    BEGIN_CLAIM, Durability, PostgresStatements, ServerTraits, claim_settings,
+};
 use outbox_sqlx::OutboxTable;
 use sqlx::{AssertSqlSafe, PgConnection};
 
@@ -22,11 +26,31 @@ async fn backlog() -> Database {
 
 /// The plan of a statement with these parameters, as text; measured, so that rows that were thrown away show.
 async fn plan(database: &Database, statement: &str, types: &str, values: &str, mode: &str) -> String {
+    plan_after(database, "SELECT 1", statement, types, values, mode).await
+}
+
+/// The plan of a statement of a claim, after what a claim sets.
+async fn claim_plan(database: &Database, statement: &str, types: &str, values: &str, mode: &str) -> String {
+    let traits = ServerTraits { version: 150_000, linux: true };
+    let settings = claim_settings(traits, Duration::from_secs(30), Durability::Durable);
+    let begin = format!("{BEGIN_CLAIM}; {settings}");
+    plan_after(database, &begin, statement, types, values, mode).await
+}
+
+async fn plan_after(
+    database: &Database,
+    begin: &str,
+    statement: &str,
+    types: &str,
+    values: &str,
+    mode: &str,
+) -> String {
     let mut connection = database.admin.acquire().await.unwrap();
     let run = async |connection: &mut PgConnection, sql: String| {
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.unwrap();
     };
-    run(&mut connection, format!("SET plan_cache_mode = {mode}; DEALLOCATE ALL")).await;
+    run(&mut connection, format!("DEALLOCATE ALL; SET plan_cache_mode = {mode}")).await;
+    run(&mut connection, begin.to_owned()).await;
     run(&mut connection, format!("PREPARE pinned {types} AS {statement}")).await;
     let explain = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE pinned {values}");
     let lines: Vec<(String,)> = {
@@ -55,7 +79,8 @@ async fn a_claim_reads_the_index_of_what_is_pending_and_nothing_else() {
     for mode in ["force_custom_plan", "force_generic_plan"] {
         for tenant in ["big", "t1", "nobody"] {
             let values = format!("('{tenant}', 32, 1000000)");
-            let claim = plan(&database, &statements.claim, "(text, bigint, bigint)", &values, mode).await;
+            let claim =
+                claim_plan(&database, &statements.claim, "(text, bigint, bigint)", &values, mode).await;
             assert_cheap(&claim);
             let values = format!("('{tenant}', 32)");
             assert_cheap(&plan(&database, &statements.pending, "(text, bigint)", &values, mode).await);
@@ -85,7 +110,7 @@ async fn a_claim_of_other_subjects_walks_past_the_excluded_rows_and_no_further()
             ] {
                 let values = format!("('{tenant}', 32, 1000000, '{excluded}')");
                 let types = "(text, bigint, bigint, text[])";
-                let claim = plan(&database, &statements.claim_others, types, &values, mode).await;
+                let claim = claim_plan(&database, &statements.claim_others, types, &values, mode).await;
                 let removed: Vec<_> = claim
                     .lines()
                     .filter_map(|line| line.trim().strip_prefix("Rows Removed by Filter: "))
@@ -110,6 +135,13 @@ async fn the_probe_is_a_loose_scan_of_the_index() {
     assert!(probe.contains("Recursive Union (actual rows=8 loops=1)"), "{probe}");
     assert!(probe.matches(PENDING_INDEX).count() == 2, "{probe}");
     assert!(!probe.contains("rows=40"), "{probe}");
+    for mode in ["force_custom_plan", "force_generic_plan"] {
+        let named = "('{t1,big,t1,nobody}')";
+        let probe = plan(&database, &statements.probe_named, "(text[])", named, mode).await;
+        assert!(probe.matches(PENDING_INDEX).count() == 1, "{probe}");
+        assert!(probe.contains("(actual rows=1 loops=3)"), "one entry for each name: {probe}");
+        assert!(!probe.contains("Rows Removed"), "{probe}");
+    }
     database.drop().await;
 }
 
@@ -134,7 +166,7 @@ async fn a_mark_goes_by_the_primary_key_with_statistics_from_before_the_backlog(
                 let ids: Vec<String> = (first..first + 32).map(|id| id.to_string()).collect();
                 first += 32;
                 let values = format!("('{{{}}}')", ids.join(","));
-                let plan = plan(&database, mark, "(bigint[])", &values, mode).await;
+                let plan = claim_plan(&database, mark, "(bigint[])", &values, mode).await;
                 assert!(plan.contains("Index Scan using outbox_message_pkey"), "{plan}");
                 assert!(!plan.contains(PENDING_INDEX) && !plan.contains("Rows Removed"), "{plan}");
                 assert!(plan.contains("(actual rows=32 loops=1)"), "{plan}");

@@ -1,5 +1,6 @@
 //! What is the same for every table: how a transaction begins, what is set in it, and how it ends.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -61,6 +62,9 @@ pub enum Durability {
 ///
 /// No timeout ends the transaction while a message is being published; a wait for a lock ends with the request's
 /// deadline; a client that vanished is noticed within about a minute, or a second while a statement runs.
+///
+/// Its statements go by an index, in the index's order, whatever the planner thinks of them: its statistics are those
+/// of another hour, and what a batch costs must not depend on them.
 pub fn claim_settings(traits: ServerTraits, timeout: Duration, durability: Durability) -> String {
     let lock_timeout = timeout.as_millis().clamp(1, 2_147_483_647);
     let mut settings = format!(
@@ -68,7 +72,11 @@ pub fn claim_settings(traits: ServerTraits, timeout: Duration, durability: Durab
          SET LOCAL lock_timeout = {lock_timeout}; \
          SET LOCAL tcp_keepalives_idle = 30; \
          SET LOCAL tcp_keepalives_interval = 10; \
-         SET LOCAL tcp_keepalives_count = 3"
+         SET LOCAL tcp_keepalives_count = 3; \
+         SET LOCAL enable_seqscan = off; \
+         SET LOCAL enable_bitmapscan = off; \
+         SET LOCAL enable_sort = off; \
+         SET LOCAL jit = off"
     );
     if traits.version >= 140_000 && traits.linux {
         settings.push_str("; SET LOCAL client_connection_check_interval = 1000");
@@ -82,13 +90,28 @@ pub fn claim_settings(traits: ServerTraits, timeout: Duration, durability: Durab
     settings
 }
 
-/// Asks what became of a transaction: its number, as a text. `committed`, or it is not.
-pub const CONFIRM: &str = "SELECT pg_xact_status($1::text::xid8)";
-
-/// Commits, and asks what became of the transaction with this number: a `COMMIT` can be answered by a rollback.
-pub fn commit_and_confirm(transaction: i64) -> String {
-    format!("COMMIT; SELECT pg_xact_status('{transaction}'::xid8)")
+/// Commits, and asks whether that was done: a `COMMIT` can be answered by a rollback. One text, for a driver that reads
+/// the answers of all its statements.
+///
+/// The transaction sets a parameter of its session to a number of its own. A rollback takes that back. It asks no
+/// table: whoever waited to alter ours may have locked it once the claim was committed.
+pub fn commit_and_confirm(number: u64) -> String {
+    format!(
+        "SELECT set_config('outbox.settlement', '{number}', false); COMMIT; \
+         SELECT current_setting('outbox.settlement', true) IS NOT DISTINCT FROM '{number}'"
+    )
 }
+
+/// A number for [`commit_and_confirm`]: no other settlement of a session has the same, whoever shares it.
+pub fn settlement_number() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// The number of the transaction that marked. For a driver that sends the next statement before it has an answer.
+pub const TRANSACTION: &str = "SELECT pg_current_xact_id()::text";
+
+/// Asks what became of a transaction, be it in another session: its number. `committed`, or it is not.
+pub const CONFIRM: &str = "SELECT pg_xact_status($1::text::xid8)";
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,65 @@
+//! Looking for many tenants by name.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outbox_core::{OldestPending, TenantId};
+
+/// How many tenants are looked for one by one. If there are more, all that have something pending are answered, and
+/// those that nobody asked for are left out here: that costs as much as there are tenants with something pending, and
+/// not as there are names.
+pub const ONE_BY_ONE: usize = 100;
+
+/// The names that were asked for last: a relay asks for the same ones at every poll.
+#[derive(Debug, Default)]
+pub struct Named(Mutex<Option<Known>>);
+
+#[derive(Debug, Clone)]
+struct Known {
+    tenants: Arc<[TenantId]>,
+    set: Arc<HashSet<TenantId>>,
+}
+
+impl Named {
+    /// Keeps what was found of these tenants.
+    pub fn keep(&self, tenants: &Arc<[TenantId]>, found: &mut Vec<OldestPending>) {
+        let set = self.set(tenants);
+        found.retain(|oldest| set.contains(&oldest.tenant_id));
+    }
+
+    fn set(&self, tenants: &Arc<[TenantId]>) -> Arc<HashSet<TenantId>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(known) if Arc::ptr_eq(&known.tenants, tenants) => Arc::clone(&known.set),
+            _ => {
+                let set = Arc::new(tenants.iter().cloned().collect());
+                Arc::clone(&known.insert(Known { tenants: Arc::clone(tenants), set }).set)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outbox_core::{InvalidTenantId, MessageId};
+
+    use super::*;
+
+    /// Each request is answered by its own names, whatever was asked for before.
+    #[test]
+    fn only_what_was_asked_for_is_kept() -> Result<(), InvalidTenantId> {
+        let tenant = |name: &str| TenantId::new(name);
+        let named = Named::default();
+        let (one, other): (Arc<[_]>, Arc<[_]>) = ([tenant("a")?, tenant("c")?].into(), [tenant("b")?].into());
+        for (tenants, kept) in [(&one, vec!["a", "c"]), (&one, vec!["a", "c"]), (&other, vec!["b"])] {
+            let mut found = Vec::new();
+            for name in ["a", "b", "c", "d"] {
+                found.push(OldestPending::unreadable(tenant(name)?, MessageId::new(1)));
+            }
+            named.keep(tenants, &mut found);
+            let names: Vec<_> = found.iter().map(|oldest| oldest.tenant_id.as_str()).collect();
+            assert_eq!(names, kept);
+        }
+        Ok(())
+    }
+}
