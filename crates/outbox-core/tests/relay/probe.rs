@@ -7,7 +7,7 @@ use outbox_testkit::{PublishFault, StoreFault, When};
 
 use crate::log::Log;
 use crate::seen::Told;
-use crate::stage::{POLL, Stage, calm, config, tenant};
+use crate::stage::{POLL, Stage, calm, config};
 
 /// S39: a thousand idle tenants cost one probe a poll and no claim.
 #[tokio::test]

@@ -21,39 +21,32 @@ pub(super) fn messages(rows: &[PgRow]) -> impl Iterator<Item = RawRow<&str>> {
 
 /// Whether each column has a type that can be read.
 #[derive(Debug, Clone, Copy, Default)]
-struct Types {
-    id: bool,
-    tenant_id: bool,
-    kind: bool,
-    subject_id: bool,
-    payload: bool,
-    headers: bool,
-    occurred_at: bool,
-}
+struct Types([bool; 7]);
 
 impl Types {
     fn of(row: &PgRow) -> Self {
-        Self {
-            id: is::<i64>(row, 0),
-            tenant_id: is::<str>(row, 1),
-            kind: is::<str>(row, 2),
-            subject_id: is::<str>(row, 3),
-            payload: is::<Vec<u8>>(row, 4),
-            headers: is::<str>(row, 5),
-            occurred_at: is::<SentTime>(row, 6),
-        }
+        Self([
+            is::<i64>(row, 0),
+            is::<str>(row, 1),
+            is::<str>(row, 2),
+            is::<str>(row, 3),
+            is::<Vec<u8>>(row, 4),
+            is::<str>(row, 5),
+            is::<SentTime>(row, 6),
+        ])
     }
 
     fn message(self, row: &PgRow) -> RawRow<&str> {
+        let [id, tenant_id, kind, subject_id, payload, headers, occurred_at] = self.0;
         let sent = |time: Option<SentTime>| micros_since_1970(time.map(|SentTime(time)| time));
         RawRow {
-            id: cell(row, 0, self.id).and_then(required),
-            tenant_id: cell(row, 1, self.tenant_id).and_then(required),
-            kind: cell(row, 2, self.kind).and_then(required),
-            subject_id: cell(row, 3, self.subject_id).and_then(required),
-            payload: cell::<Vec<u8>>(row, 4, self.payload).map(|payload| payload.map(Bytes::from)),
-            headers: cell(row, 5, self.headers),
-            occurred_at: cell(row, 6, self.occurred_at).and_then(sent),
+            id: cell(row, 0, id).and_then(required),
+            tenant_id: cell(row, 1, tenant_id).and_then(required),
+            kind: cell(row, 2, kind).and_then(required),
+            subject_id: cell(row, 3, subject_id).and_then(required),
+            payload: cell::<Vec<u8>>(row, 4, payload).map(|payload| payload.map(Bytes::from)),
+            headers: cell(row, 5, headers),
+            occurred_at: cell(row, 6, occurred_at).and_then(sent),
         }
     }
 }
