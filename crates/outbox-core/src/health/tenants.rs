@@ -31,14 +31,14 @@ impl TenantReports {
     }
 
     /// What is said of a tenant, by its id or by its text; `None` if it is not here.
-    pub fn get(&self, tenant: impl AsRef<str>) -> Option<&TenantHealth> {
+    pub fn get<T: AsRef<str> + ?Sized>(&self, tenant: &T) -> Option<&TenantHealth> {
         let tenant = tenant.as_ref();
         let named = || self.named.binary_search_by(|named| named.as_str().cmp(tenant)).is_ok();
         self.told.get(tenant).or_else(|| named().then_some(&self.quiet))
     }
 
     /// Whether a tenant is here.
-    pub fn contains(&self, tenant: impl AsRef<str>) -> bool {
+    pub fn contains<T: AsRef<str> + ?Sized>(&self, tenant: &T) -> bool {
         self.get(tenant).is_some()
     }
 
