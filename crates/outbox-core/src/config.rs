@@ -38,7 +38,7 @@ pub struct RelayConfig {
     pub concurrency: Option<NonZeroUsize>,
     /// How many messages a claim asks for at first, after a failure and after an empty sweep. Default 32.
     pub initial_batch: NonZeroU32,
-    /// Up to how many messages a claim's size doubles while batches come back full. Default 1,000.
+    /// Up to how many messages a claim's size grows, fourfold each time, while batches come back full. Default 1,000.
     pub max_batch: NonZeroU32,
     /// About how many payload bytes a claim asks for. Default 16 MiB.
     pub max_batch_bytes: usize,

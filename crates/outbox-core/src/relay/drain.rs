@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::handle::{died, runtime};
 use super::publishing::Refusal;
 use super::run::{contained_sweep, probe};
-use super::schedule::{TWO, shrunk};
+use super::schedule::{GROWTH, shrunk};
 use super::stop::{Stop, StopOnDrop};
 use super::sweep::{Sweep, SweepEnd, Turn, with_causes};
 use super::{RelayError, Shared};
@@ -131,7 +131,7 @@ fn next_turn(turn: &Turn, sweep: &Sweep, config: &RelayConfig) -> Option<Turn> {
 fn next_limit(turn: &Turn, sweep: &Sweep, config: &RelayConfig) -> Option<NonZeroU32> {
     match sweep.end {
         SweepEnd::Clean { full: true, .. } if sweep.settled > 0 || !sweep.refusals.is_empty() => {
-            Some(turn.limit.saturating_mul(TWO).min(config.max_batch))
+            Some(turn.limit.saturating_mul(GROWTH).min(config.max_batch))
         }
         SweepEnd::OutOfTime => Some(shrunk(turn.limit, sweep.settled)),
         _ => None,

@@ -215,7 +215,7 @@ impl Schedule {
                     tenant.full_since = None;
                 }
                 if more && *took < self.config.max_batch_time / GROWTH_PART {
-                    tenant.batch = tenant.batch.saturating_mul(TWO).min(self.config.max_batch);
+                    tenant.batch = tenant.batch.saturating_mul(GROWTH).min(self.config.max_batch);
                 } else if sweep.settled == 0 {
                     tenant.batch = self.config.initial_batch;
                 }
@@ -267,7 +267,8 @@ pub(crate) fn shrunk(batch: NonZeroU32, settled: usize) -> NonZeroU32 {
     NonZeroU32::new(settled).unwrap_or(NonZeroU32::MIN).min(batch)
 }
 
-pub(crate) const TWO: NonZeroU32 = NonZeroU32::new(2).unwrap();
+/// A batch that came back full grows so many times: one that took less than a quarter of its time bound keeps to it.
+pub(crate) const GROWTH: NonZeroU32 = NonZeroU32::new(4).unwrap();
 
 /// The n-th failure in a row waits poll x 2^n, at most the ceiling; `jitter` (0 to 1) takes up to a quarter
 /// off and never adds.

@@ -7,7 +7,7 @@ use outbox_testkit::{PublishFault, StoreFault, When};
 
 use crate::stage::{POLL, Stage, config, message, tenant};
 
-/// Full batches double up to the cap; the first empty or failed sweep brings the first size back.
+/// Full batches grow fourfold up to the cap; the first empty or failed sweep brings the first size back.
 #[tokio::test]
 async fn the_store_sees_batches_grow_under_backlog_and_shrink_after_a_failure() {
     let stage = Stage::new();
@@ -15,9 +15,9 @@ async fn the_store_sees_batches_grow_under_backlog_and_shrink_after_a_failure() 
     stage.publisher.fail_times(1, When::Message(ids[3_500]), PublishFault::Refuse(RefusalClass::Refused));
     let _running = stage.relay().start().unwrap();
     stage.until(|| stage.all_marked()).await;
-    let grown = [32, 64, 128, 256, 512, 1_000, 1_000, 1_000];
-    assert_eq!(stage.seen.limits()[..8], grown);
-    assert_eq!(stage.seen.limits()[8..13], [32, 64, 128, 256, 512]);
+    let grown = [32, 128, 512, 1_000, 1_000, 1_000];
+    assert_eq!(stage.seen.limits()[..6], grown);
+    assert_eq!(stage.seen.limits()[6..10], [32, 128, 512, 1_000]);
     stage.recorder.assert_in_order();
 }
 
@@ -90,6 +90,6 @@ async fn a_slow_claim_makes_no_batch_smaller() {
     let relay = stage.relay_with(config().max_batch_time(Duration::from_secs(1)));
     let _running = relay.start().unwrap();
     stage.until(|| stage.all_marked()).await;
-    // 32, then 64, and one that finds nothing more.
+    // 32, then the rest, and one that finds nothing more.
     assert!(stage.store.started(StoreOperation::Claim) <= 3);
 }

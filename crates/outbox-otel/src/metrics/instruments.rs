@@ -10,7 +10,7 @@ pub(crate) const OPERATION_BUCKETS: [f64; 14] =
 /// A delay runs from a wake-up to a day of outage.
 const DELAY_BUCKETS: [f64; 16] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3_600.0, 86_400.0];
-/// A batch doubles from 32 to 1,000 by default.
+/// A batch grows from 32 to 1,000 by default.
 const BATCH_BUCKETS: [f64; 11] = [0.0, 1.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_000.0, 5_000.0];
 
 pub(super) struct Instruments {

@@ -172,7 +172,7 @@ fn an_interrupted_turn_counts_as_nothing() {
 }
 
 #[test]
-fn full_batches_double_up_to_the_cap_and_a_failure_or_an_empty_sweep_brings_the_first_size_back() {
+fn full_batches_grow_fourfold_up_to_the_cap_and_a_failure_or_an_empty_sweep_brings_the_first_size_back() {
     for small_again in [refused(0), failed(None), clean(0, false)] {
         let mut schedule = schedule();
         schedule.probed(&oldest(&["a"]));
@@ -183,7 +183,7 @@ fn full_batches_double_up_to_the_cap_and_a_failure_or_an_empty_sweep_brings_the_
             sizes.push(size);
             schedule.finished(START, &turn.tenant, &clean(size as usize, true));
         }
-        assert_eq!(sizes, [32, 64, 128, 256, 512, 1_000, 1_000]);
+        assert_eq!(sizes, [32, 128, 512, 1_000, 1_000, 1_000, 1_000]);
         end(&mut schedule, START, &small_again);
         schedule.probed(&oldest(&["a"]));
         let now = schedule.next_due().unwrap_or(START);
