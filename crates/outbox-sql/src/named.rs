@@ -57,8 +57,8 @@ mod tests {
                 found.push(OldestPending::unreadable(tenant(name)?, MessageId::new(1)));
             }
             named.keep(tenants, &mut found);
-            let names: Vec<_> = found.iter().map(|oldest| oldest.tenant_id.as_str()).collect();
-            assert_eq!(names, kept);
+            let found: Vec<_> = found.iter().map(|oldest| oldest.tenant_id.as_str()).collect();
+            assert_eq!(found, kept);
         }
         Ok(())
     }

@@ -28,6 +28,13 @@ impl HandedOut {
             )),
         }
     }
+
+    /// The first messages handed out, up to the first that is not among these, which are in order.
+    pub fn prefix<'a>(&self, settled: &'a [MessageId]) -> &'a [MessageId] {
+        let length =
+            self.0.iter().zip(settled).take_while(|(handed_out, settled)| handed_out == settled).count();
+        settled.get(..length).unwrap_or_default()
+    }
 }
 
 /// Whether as many rows of a table were marked as were given.
@@ -79,6 +86,16 @@ mod tests {
     fn a_settlement_marks_its_ids_once_each_and_in_order() -> Result<(), Box<dyn std::error::Error>> {
         let settlement = Settlement::published([5, 2, 5].map(MessageId::new));
         assert_eq!(handed_out(&[2, 3, 5])?.to_mark(settlement)?, [2, 5].map(MessageId::new));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_settled_without_a_gap_ends_before_the_first_that_is_not() -> Result<(), InvalidTenantId> {
+        let ids = |ids: &[i64]| ids.iter().copied().map(MessageId::new).collect::<Vec<_>>();
+        let handed_out = handed_out(&[2, 3, 5, 8])?;
+        assert_eq!(handed_out.prefix(&ids(&[2, 3, 8])), ids(&[2, 3]));
+        assert_eq!(handed_out.prefix(&ids(&[3])), []);
+        assert_eq!(handed_out.prefix(&ids(&[2, 3, 5, 8])), ids(&[2, 3, 5, 8]));
         Ok(())
     }
 

@@ -53,6 +53,8 @@ pub struct Facts {
     pub pooled: Option<bool>,
     /// What the store does with a published row.
     pub settling: Settling,
+    /// Why the table cannot have the watermarks that the store is to keep; `None` if it can, or keeps none.
+    pub no_watermark: Option<String>,
     /// The table; `None` if there is none of this name.
     pub table: Option<TableFacts>,
 }
@@ -172,6 +174,7 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
         }
     }
     check_indexes(table, live, &name, &mut found);
+    found.extend(facts.no_watermark.clone().map(Finding::error));
     found
 }
 

@@ -9,6 +9,7 @@ mod append;
 pub mod error;
 mod time;
 mod transaction;
+pub mod watermark;
 
 pub use self::append::{AppendArrays, PayloadArray};
 pub use self::time::{TIME_OIDS, micros_since_1970};
@@ -16,6 +17,7 @@ pub use self::transaction::{
     BEGIN_CLAIM, BEGIN_READ, CONFIRM, Durability, KnownTraits, SERVER_TRAITS, ServerTraits, TRANSACTION,
     claim_settings, commit_and_confirm, settlement_number,
 };
+use self::watermark::WatermarkStatements;
 use crate::dialect::Dialect;
 use crate::identifier::{escaped_literal, literal, quote};
 use crate::lock_key::tenant_lock_name;
@@ -45,6 +47,8 @@ pub struct PostgresStatements {
     /// Appends messages in the order given, and answers their ids: arrays of tenants, kinds, subjects, payloads,
     /// headers as JSON (not where the table has no such column) and microseconds.
     pub append: Arc<str>,
+    /// Those of a store with watermarks.
+    pub watermark: WatermarkStatements,
 }
 
 impl PostgresStatements {
@@ -58,13 +62,14 @@ impl PostgresStatements {
         Ok(Self {
             lock: words.lock(table, Settling::Mark, "$1").into(),
             lock_around: around(&words.lock(table, Settling::Mark, "\0")),
-            claim: words.claim("").into(),
-            claim_others: words.claim(&words.others("$4")).into(),
+            claim: words.claim(&words.whole(), "").into(),
+            claim_others: words.claim(&words.whole(), &words.others("$4")).into(),
             pending: words.pending().into(),
             probe: words.probe().into(),
             probe_named: words.probe_named().into(),
             mark: words.mark(Settling::Mark).into(),
             append: words.append().into(),
+            watermark: WatermarkStatements::new(table, &words),
         })
     }
 
@@ -139,8 +144,14 @@ impl Words {
 
     /// The index's own condition and order. A tenant equal to `$1` is written as a range, and the order begins
     /// with it: else, after an ANALYZE in a backlog, the primary key looks cheaper, with every published row.
-    fn pending_of_tenant(&self, others: &str) -> String {
-        self.pending_from(&format!("{} >= $1", self.tenant), others)
+    fn whole(&self) -> String {
+        format!("{} >= $1", self.tenant)
+    }
+
+    /// The tenant's entries from this id on: the scan starts there, at no dead entry below. The range of the tenant
+    /// is for the planner, which does not see it in the comparison of a row, and would rather sort a backlog.
+    fn from(&self, id: &str) -> String {
+        format!("({}, {}) >= ($1, {id}) AND {}", self.tenant, self.id, self.whole())
     }
 
     fn pending_from(&self, start: &str, others: &str) -> String {
@@ -170,12 +181,12 @@ impl Words {
     }
 
     fn pending(&self) -> String {
-        format!("SELECT {}\n    {}", self.message(), self.pending_of_tenant(""))
+        format!("SELECT {}\n    {}", self.message(), self.pending_from(&self.whole(), ""))
     }
 
     /// Two looks at the same rows: at how many bytes they are, and, from the first of them on, at the rows. Only where
     /// they are too many is it counted how many of them are handed out.
-    fn claim(&self, others: &str) -> String {
+    fn claim(&self, from: &str, others: &str) -> String {
         let Self { id, tenant, kind, subject, payload, occurred_at, .. } = self;
         // By name: the right to read these is enough.
         let mut columns = format!("{id}, {tenant}, {kind}, {subject}, {payload}, {occurred_at}");
@@ -198,9 +209,8 @@ impl Words {
              FROM (\n    SELECT {id}, {tenant}, {payload}\n    {pending}\n    ) AS message\n  ) AS message\n  \
              WHERE before IS NULL OR before < $3\n) END FROM batch)",
             message = self.message(),
-            pending = self.pending_of_tenant(others),
-            from_first =
-                self.pending_from(&format!("({tenant}, {id}) >= ($1, (SELECT first FROM batch))"), others),
+            pending = self.pending_from(from, others),
+            from_first = self.pending_from(&self.from("(SELECT first FROM batch)"), others),
         )
     }
 
@@ -223,10 +233,11 @@ impl Words {
         )
     }
 
-    /// The first entry of the index of which this is true, in which `{tenant}` is its tenant.
+    /// The first entry of the index of which this is true, in which `{tenant}` is its tenant, and `{id}` its id.
     fn first(&self, condition: &str) -> String {
         let Self { table, id, tenant, occurred_at, published_at, .. } = self;
-        let condition = condition.replace("{tenant}", &format!("m.{tenant}"));
+        let condition =
+            condition.replace("{tenant}", &format!("m.{tenant}")).replace("{id}", &format!("m.{id}"));
         format!(
             "SELECT m.{tenant} AS tenant, m.{id} AS id, m.{occurred_at} AS occurred\n    FROM {table} AS m\n    \
              WHERE m.{published_at} IS NULL AND {condition}\n    ORDER BY m.{tenant}, m.{id} LIMIT 1"
@@ -236,7 +247,7 @@ impl Words {
     /// What a probe answers of each.
     fn oldest(&self) -> String {
         format!(
-            "SELECT oldest.tenant, id, {},\n       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+            "SELECT oldest.tenant, oldest.id, {},\n       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
             self.micros("occurred"),
         )
     }

@@ -42,6 +42,9 @@ impl PostgresStore {
         if self.table.named && self.pool.options().get_max_connections() > 1 {
             facts.pooled = self.is_pooled(connection.get()?).await?;
         }
+        if self.watermarks.is_some() && facts.table.is_some() {
+            facts.no_watermark = self.ask_facts(connection.get()?).await?.objection(&self.display_name);
+        }
         connection.give_back();
         Ok(findings(&self.table.description, &facts))
     }

@@ -22,6 +22,7 @@ use super::ArmedConnection;
 use super::error::Context;
 use super::row;
 use super::store::PostgresStore;
+use super::watermark::Remembering;
 use outbox_sql::deadline::within;
 
 /// A tenant held by a transaction. Its drop closes the connection, and the server rolls back.
@@ -35,6 +36,8 @@ pub(super) struct PostgresClaim {
     named: bool,
     timeout: Duration,
     handed_out: HandedOut,
+    /// `None` if the store has no watermarks.
+    remembering: Option<Remembering>,
 }
 
 impl PostgresStore {
@@ -47,7 +50,6 @@ impl PostgresStore {
         let lock = self.begin_and_lock(&mut connection, request).await.map_err(failed)?;
         let (locked, may_settle): (bool, Option<bool>) =
             lock.try_get(0).and_then(|locked| Ok((locked, lock.try_get(1)?))).map_err(failed)?;
-        let tenant = request.tenant_id.as_str();
         if !locked {
             roll_back(connection).await.map_err(failed)?;
             return Ok(ClaimOutcome::Held);
@@ -58,18 +60,7 @@ impl PostgresStore {
             return Err(StoreError::permanent(operation, refused));
         }
 
-        // A statement of its own: its snapshot is taken after the lock, and sees what the last holder marked.
-        let (excluded, statements) = (&*request.excluded_subjects, &self.table.statements);
-        let claim = if excluded.is_empty() { &statements.claim } else { &statements.claim_others };
-        let mut query = sqlx::query(AssertSqlSafe(Arc::clone(claim)))
-            .persistent(self.table.named)
-            .bind(tenant)
-            .bind(i64::from(request.limit.get()))
-            .bind(i64::try_from(request.max_bytes).unwrap_or(i64::MAX));
-        if !excluded.is_empty() {
-            query = query.bind(excluded);
-        }
-        let rows: Vec<PgRow> = query.fetch_all(connection.get().map_err(failed)?).await.map_err(failed)?;
+        let (rows, start) = self.read_batch(&mut connection, request).await?;
         let messages =
             decode_batch(row::messages(&rows), &self.table.description, Dialect::Postgres, operation)?;
         let claim = PostgresClaim {
@@ -80,6 +71,7 @@ impl PostgresStore {
             named: self.table.named,
             timeout: request.timeout,
             handed_out: HandedOut::of(&messages),
+            remembering: self.remembering(request, start),
         };
         Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim))))
     }
@@ -130,6 +122,26 @@ impl PostgresClaim {
         StoreError::transient(operation, "the session that held the tenant was lost")
     }
 
+    async fn end(mut self: Box<Self>, published: Vec<MessageId>) -> Result<(), StoreError> {
+        let operation = StoreOperation::Settle;
+        let connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
+        let timeout = self.timeout;
+        within(timeout, operation, async move {
+            if published.is_empty() {
+                let context = self.context(operation);
+                return roll_back(connection).await.map_err(|error| context.error(error));
+            }
+            self.mark(connection, published.into_iter().map(MessageId::get).collect()).await
+        })
+        .await
+    }
+
+    fn forget_watermarks(&self) {
+        if let Some(remembering) = &self.remembering {
+            remembering.forget();
+        }
+    }
+
     async fn mark(self, mut connection: ArmedConnection, published: Vec<i64>) -> Result<(), StoreError> {
         let operation = StoreOperation::Settle;
         let context = self.context(operation);
@@ -168,23 +180,20 @@ impl Claim for PostgresClaim {
             sqlx::raw_sql("SELECT 1").execute(session).await.map_err(|error| context.error(error))?;
             Ok(connection)
         })
-        .await?;
+        .await
+        .inspect_err(|_| self.forget_watermarks())?;
         self.connection = Some(connection);
         Ok(())
     }
 
     async fn settle(mut self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
-        let operation = StoreOperation::Settle;
         let published = self.handed_out.to_mark(settlement)?;
-        let connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let timeout = self.timeout;
-        within(timeout, operation, async move {
-            if published.is_empty() {
-                let context = self.context(operation);
-                return roll_back(connection).await.map_err(|error| context.error(error));
-            }
-            self.mark(connection, published.into_iter().map(MessageId::get).collect()).await
-        })
-        .await
+        let remembering =
+            self.remembering.take().map(|remembering| remembering.of(self.handed_out.prefix(&published)));
+        let settled = self.end(published).await;
+        if let Some(remembering) = remembering {
+            remembering.settled(&settled);
+        }
+        settled
     }
 }

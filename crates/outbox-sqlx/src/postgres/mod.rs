@@ -12,9 +12,11 @@ mod listen;
 mod notify;
 mod row;
 mod store;
+mod watermark;
 
 pub use outbox_sql::check::{Finding, Severity};
 pub use outbox_sql::dialect::postgres::Durability;
+pub use outbox_sql::dialect::postgres::watermark::Watermark;
 
 pub use self::append::PostgresTable;
 pub use self::listen::{PostgresListener, PostgresListening};

@@ -9,6 +9,7 @@ use outbox_core::{
     StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::postgres::watermark::Watermarks;
 use outbox_sql::dialect::postgres::{BEGIN_READ, Durability, KnownTraits};
 use outbox_sql::named::{Named, ONE_BY_ONE};
 use outbox_sql::row::decode_all;
@@ -45,6 +46,7 @@ pub struct PostgresStore {
     named: Arc<Named>,
     pub(super) settling: Settling,
     pub(super) durability: Durability,
+    pub(super) watermarks: Option<Arc<Watermarks>>,
 }
 
 impl PostgresStore {
@@ -57,7 +59,7 @@ impl PostgresStore {
         let table = PostgresTable::new(table)?;
         let (settling, durability) = (Settling::default(), Durability::default());
         let (traits, named) = (Arc::default(), Arc::default());
-        Ok(Self { pool, table, display_name, traits, named, settling, durability })
+        Ok(Self { pool, table, display_name, traits, named, settling, durability, watermarks: None })
     }
 
     /// Prepares no statement under a name, for a pool that connects through a transaction pooler (PgBouncer's
@@ -140,38 +142,57 @@ impl Store for PostgresStore {
             decode_all(row::messages(&rows), &self.table.description, Dialect::Postgres, operation)
         })
         .await
+        .inspect_err(|_| self.forget_watermarks())
     }
 
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
         let statements = &self.table.statements;
-        let all = || sqlx::query(AssertSqlSafe(Arc::clone(&statements.probe)));
-        let (probe, keep) = match &request.tenants {
-            Tenants::Named(tenants) if tenants.len() <= ONE_BY_ONE => {
-                let tenants: Vec<&str> = tenants.iter().map(TenantId::as_str).collect();
-                (sqlx::query(AssertSqlSafe(Arc::clone(&statements.probe_named))).bind(tenants), None)
-            }
-            Tenants::Named(tenants) => (all(), Some(tenants)),
-            Tenants::Discovered => (all(), None),
+        let (named, keep) = match &request.tenants {
+            Tenants::Named(tenants) if tenants.len() <= ONE_BY_ONE => (Some(&**tenants), None),
+            Tenants::Named(tenants) => (None, Some(tenants)),
+            Tenants::Discovered => (None, None),
             other => {
                 let unknown = format!("this store does not know how to look for tenants by {other:?}");
                 return Err(StoreError::permanent(operation, unknown));
             }
         };
-        within(request.timeout, operation, async {
-            let rows = self.read(probe).await.map_err(|error| context.error(error))?;
-            let found = rows.iter().map(row::oldest).collect::<sqlx::Result<_>>();
-            let mut found = found.map_err(|error| context.error(error))?;
-            if let Some(tenants) = keep {
-                self.named.keep(tenants, &mut found);
+        let start = self.watermarks.as_ref().map(|watermarks| (watermarks, watermarks.start_probe(named)));
+        let ask = |statement: &Arc<str>| sqlx::query(AssertSqlSafe(Arc::clone(statement)));
+        let probe = match (&start, named) {
+            (Some((_, start)), _) if start.passes_over() => {
+                let watermark = &statements.watermark;
+                let probe = if named.is_some() { &watermark.probe_named } else { &watermark.probe };
+                ask(probe).bind(texts(&start.tenants)).bind(&start.ids)
             }
-            Ok(found)
-        })
-        .await
+            (_, Some(tenants)) => ask(&statements.probe_named).bind(texts(tenants)),
+            (_, None) => ask(&statements.probe),
+        };
+        let found = within(request.timeout, operation, async {
+            let rows = self.read(probe).await.map_err(|error| context.error(error))?;
+            rows.iter()
+                .map(row::oldest)
+                .collect::<sqlx::Result<Vec<_>>>()
+                .map_err(|error| context.error(error))
+        });
+        let mut found = found.await.inspect_err(|_| self.forget_watermarks())?;
+        if let Some((watermarks, start)) = &start {
+            watermarks.probed(start, &found);
+        }
+        if let Some(tenants) = keep {
+            self.named.keep(tenants, &mut found);
+        }
+        Ok(found)
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
-        within(request.timeout, StoreOperation::Claim, self.take(request)).await
+        within(request.timeout, StoreOperation::Claim, self.take(request))
+            .await
+            .inspect_err(|_| self.forget_watermarks())
     }
+}
+
+fn texts(tenants: &[TenantId]) -> Vec<&str> {
+    tenants.iter().map(TenantId::as_str).collect()
 }

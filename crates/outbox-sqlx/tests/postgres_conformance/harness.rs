@@ -54,7 +54,11 @@ impl Write for OpenTransaction {
 impl<S: Setting> OnPostgres<S> {
     async fn on(database: Database, name: &str, first: bool) -> Self {
         let table = database.make(&OutboxTable::new(name)).await;
-        let rights = format!("REVOKE UPDATE ON {name} FROM {ROLE}; GRANT {} ON {name} TO {ROLE}", S::RIGHT);
+        let rights = format!(
+            "REVOKE UPDATE ON {name} FROM {ROLE}; GRANT {} ON {name} TO {ROLE}; \
+             GRANT SELECT ON SEQUENCE {name}_id_seq TO {ROLE}",
+            S::RIGHT
+        );
         database.run(rights).await;
         // A random story has many writes open at once.
         let writers = database.pool("outbox_writer", 64);

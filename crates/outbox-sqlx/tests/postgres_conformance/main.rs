@@ -7,8 +7,10 @@ mod harness;
 #[path = "../support/postgres.rs"]
 mod support;
 
+use std::time::Duration;
+
 use outbox_core::Settling;
-use outbox_sqlx::postgres::Durability;
+use outbox_sqlx::postgres::{Durability, Watermark};
 
 use driver::PostgresStore;
 use harness::{OnPostgres, Setting, at};
@@ -17,3 +19,11 @@ at!(named, "postgres", store => store);
 at!(unnamed_relaxed, "postgres without named statements, relaxed", store =>
     store.without_named_statements().with_durability(Durability::Relaxed));
 at!(deleting, "postgres, deleting", store => store.with_settling(Settling::Delete), "DELETE");
+at!(watermark, "postgres with a watermark", store => store.with_watermark(eager()));
+at!(watermark_deleting, "postgres with a watermark, deleting", store =>
+    store.without_named_statements().with_settling(Settling::Delete).with_watermark(eager()), "DELETE");
+
+/// One that is raised at every chance, and never looks from zero of itself.
+fn eager() -> Watermark {
+    Watermark::new().with_look_every(Duration::MAX).with_worth(0, Duration::ZERO)
+}

@@ -17,3 +17,5 @@ mod settling;
 #[path = "../support/postgres.rs"]
 mod support;
 mod turns;
+mod watermark;
+mod watermark_plans;

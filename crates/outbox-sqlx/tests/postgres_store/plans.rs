@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use super::support::Database;
 
 /// Much is published, much is pending for one tenant and a little for a few, and the planner knows it.
-async fn backlog() -> Database {
+pub(crate) async fn backlog() -> Database {
     let database = Database::create().await;
     database.make(&OutboxTable::default()).await;
     let rows = "INSERT INTO outbox_message (tenant_id, kind, subject_id, published_at)
@@ -25,7 +25,13 @@ async fn backlog() -> Database {
 }
 
 /// The plan of a statement with these parameters, as text; measured, so that rows that were thrown away show.
-async fn plan(database: &Database, statement: &str, types: &str, values: &str, mode: &str) -> String {
+pub(crate) async fn plan(
+    database: &Database,
+    statement: &str,
+    types: &str,
+    values: &str,
+    mode: &str,
+) -> String {
     plan_after(database, "SELECT 1", statement, types, values, mode).await
 }
 
@@ -52,7 +58,8 @@ async fn plan_after(
     run(&mut connection, format!("DEALLOCATE ALL; SET plan_cache_mode = {mode}")).await;
     run(&mut connection, begin.to_owned()).await;
     run(&mut connection, format!("PREPARE pinned {types} AS {statement}")).await;
-    let explain = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE pinned {values}");
+    let explain =
+        format!("EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE pinned {values}");
     let lines: Vec<(String,)> = {
         use sqlx::Row;
         let rows = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(&mut *connection).await.unwrap();
@@ -64,7 +71,7 @@ async fn plan_after(
 
 const PENDING_INDEX: &str = "using outbox_message_tenant_id_id_idx";
 
-fn assert_cheap(plan: &str) {
+pub(crate) fn assert_cheap(plan: &str) {
     assert!(plan.contains(PENDING_INDEX), "{plan}");
     for dear in ["Seq Scan", "outbox_message_pkey", "Sort", "Rows Removed by Filter: "] {
         assert!(!plan.contains(dear), "{dear}:\n{plan}");
