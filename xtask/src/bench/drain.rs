@@ -46,6 +46,9 @@ impl Who {
         Self::DeletingLoop,
     ];
 
+    const ON_A_SLOW_DISK: [Self; 5] =
+        [Self::Loop, Self::RelayAtBatch, Self::RelayDefaults, Self::RelayRelaxed, Self::Plain];
+
     fn name(self) -> &'static str {
         match self {
             Self::Loop => "the database's own loop, batch 1,000",
@@ -57,6 +60,38 @@ impl Who {
             Self::DeletingLoop => "the database's own loop, deleting",
             Self::Cursor => "one cursor moved, nothing marked",
         }
+    }
+}
+
+/// Where a backlog is drained.
+#[derive(Debug, Clone, Copy)]
+struct Scene {
+    tenants: usize,
+    /// Whether a commit waits before it flushes, as long as many a disk takes to.
+    slow_disk: bool,
+    who: &'static [Who],
+}
+
+impl Scene {
+    const ALL: [Self; 3] = [
+        Self { tenants: 1, slow_disk: false, who: &Who::ALL },
+        Self { tenants: 100, slow_disk: false, who: &Who::ALL },
+        Self { tenants: 1, slow_disk: true, who: &Who::ON_A_SLOW_DISK },
+    ];
+
+    async fn bed(self) -> Result<Bed> {
+        // It would come at one and not at the others; what its absence costs is measured in the part on growth.
+        let mut settings = vec![("autovacuum", "off")];
+        if self.slow_disk {
+            settings.extend([("commit_delay", "4000"), ("commit_siblings", "0")]);
+        }
+        Bed::start(&settings).await
+    }
+
+    fn name(self) -> String {
+        let tenants =
+            if self.tenants == 1 { "1 tenant".to_owned() } else { format!("{} tenants", self.tenants) };
+        if self.slow_disk { format!("{tenants}, a slow disk") } else { tenants }
     }
 }
 
@@ -82,13 +117,12 @@ struct Lane {
 pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
     let rows = bench.size(10_000, 50_000);
     let repetitions = bench.size(3, 5);
-    // It would come at one and not at the others; what its absence costs is measured in the part on growth.
-    let bed = Bed::start(&[("autovacuum", "off")]).await?;
-    rivals::create_loop(&bed).await?;
     let mut sections = Vec::new();
-    for count in [1, 100] {
+    for scene in Scene::ALL {
+        let bed = scene.bed().await?;
+        rivals::create_loop(&bed).await?;
         let mut lanes = Vec::new();
-        for who in Who::ALL {
+        for &who in scene.who {
             let (connection, store) = (bed.connect().await?, bed.store(CONNECTIONS).await?);
             let store = match who {
                 Who::RelayDeletes => store.with_settling(Settling::Delete),
@@ -100,9 +134,10 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
         let before = commit::price(&bed).await?;
         for repetition in 1..=repetitions {
             for lane in &mut lanes {
-                let run = lane.drain(&bed, rows, count).await.with_context(|| lane.who.name())?;
+                let run = lane.drain(&bed, rows, scene.tenants).await.with_context(|| lane.who.name())?;
                 bench.progress.tell(&format!(
-                    "drain {repetition}/{repetitions}, {count} tenants, {}: {} rows/s",
+                    "drain {repetition}/{repetitions}, {}, {}: {} rows/s",
+                    scene.name(),
                     lane.who.name(),
                     number(run.rate)
                 ));
@@ -110,7 +145,7 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
             }
         }
         let after = commit::price(&bed).await?;
-        sections.push(section(count, rows, repetitions, (before, after), &lanes));
+        sections.push(section(scene, rows, repetitions, (before, after), &lanes));
     }
     sections.push(stores::measure(bench).await?);
     Ok(sections)
@@ -172,7 +207,7 @@ impl Run {
     }
 }
 
-fn section(count: usize, rows: u64, repetitions: usize, price: (f64, f64), lanes: &[Lane]) -> Section {
+fn section(scene: Scene, rows: u64, repetitions: usize, price: (f64, f64), lanes: &[Lane]) -> Section {
     let of = |who: Who| lanes.iter().find(|lane| lane.who == who).map_or(&[][..], |lane| &lane.runs);
     // Run by run: both were measured within seconds of each other.
     let ratio = |one: Who, other: Who| {
@@ -180,14 +215,14 @@ fn section(count: usize, rows: u64, repetitions: usize, price: (f64, f64), lanes
         median(&pairs.map(|(one, other)| one.rate / other.rate).collect::<Vec<_>>())
     };
     let middle = |who: Who, value: fn(&Run) -> f64| median(&of(who).iter().map(value).collect::<Vec<_>>());
-    let of_tenants = if count == 1 { "1 tenant".to_owned() } else { format!("{count} tenants") };
     let mut section = Section::new(
-        format!("Drain, {of_tenants}"),
+        format!("Drain, {}", scene.name()),
         format!(
             "{} rows of {PAYLOAD} bytes behind {} published ones, a publisher that accepts at once, durable marks, \
-             medians of {repetitions}. A tiny durable commit took {} µs before and {} µs after.",
+             medians of {repetitions}.{} A tiny durable commit took {} µs before and {} µs after.",
             number(as_f64(rows)),
             number(as_f64(PUBLISHED)),
+            if scene.slow_disk { " Each commit waits 4 ms before it flushes (`commit_delay`)." } else { "" },
             number(price.0),
             number(price.1),
         ),
@@ -206,6 +241,9 @@ fn section(count: usize, rows: u64, repetitions: usize, price: (f64, f64), lanes
     }
     section.at_least("relay to loop, at equal batch", 0.9, ratio(Who::RelayAtBatch, Who::Loop), "");
     section.at_least("default settings to plain", 10.0, ratio(Who::RelayDefaults, Who::Plain), "");
+    if scene.slow_disk {
+        return section;
+    }
     section.at_least("deleting to marking", 2.5, ratio(Who::RelayDeletes, Who::RelayDefaults), "");
     section.at_least("default settings", PEER, middle(Who::RelayDefaults, |run| run.rate), "rows/s");
     section.at_most(

@@ -10,7 +10,7 @@ use anyhow::{Result, bail, ensure};
 use outbox_core::{
     ClaimOutcome, ClaimRequest, HealthCheck, ProbeRequest, RelayConfig, Settlement, Store, TenantId, Tenants,
 };
-use outbox_sqlx::postgres::PostgresStore;
+use outbox_sqlx::postgres::{PostgresStore, Watermark};
 
 use super::Bench;
 use super::bed::{Bed, tenants};
@@ -88,8 +88,28 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
     bed.run("VACUUM public.outbox_message").await?;
     look.at("9: as 8, vacuumed", 10, Some(("6", ten))).await?;
 
+    // One tenant, whose dead entries are all before its first that is pending.
+    bed.fill(0, 50, 1).await?;
+    let one = look.at("10: 50 pending of 1 tenant", 1, None).await?;
+    let base = Some(("10", one));
+    drain(&bed, &look.store, drained).await?;
+    look.at(&format!("11: as 10, right after {} were drained", rows(drained)), 1, base).await?;
+    // Another one: the ids begin anew with each table.
+    look.store = bed.store(6).await?.with_watermark(Watermark::default());
+    drain(&bed, &look.store, drained).await?;
+    look.at("12: as 11, with a watermark", 1, base).await?;
+
     let section = look.section;
     Ok(vec![section, snapshot::measure(bench).await?])
+}
+
+/// Drains so many rows of one tenant, and appends 50 that are pending.
+async fn drain(bed: &Bed, store: &PostgresStore, rows: u64) -> Result<()> {
+    let filled = bed.fill(0, rows, 1).await?;
+    let ledger = Ledger::new(filled.first, usize::try_from(rows)?, 1);
+    publish(Arc::new(store.clone()), &tenants(1), &ledger, |config| config).await?;
+    bed.expect(filled, 0, rows).await?;
+    bed.append(50, 1, false).await
 }
 
 impl Look<'_> {

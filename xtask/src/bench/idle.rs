@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use outbox_core::{Relay, RelayConfig};
+use outbox_core::{Relay, RelayConfig, RelayHandle};
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::postgres::PostgresStore;
 use sqlx::postgres::PgPoolOptions;
@@ -20,13 +20,18 @@ const STATEMENTS: f64 = 6.0;
 /// The most CPU time of the client in a minute that is as good as none: a thousandth of a core.
 const CLIENT: f64 = 60.0;
 
+/// How long statements are counted.
+const COUNTED: Duration = Duration::from_secs(4);
+
 pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
     let bed = Bed::start(&[]).await?;
     let time = Duration::from_secs(bench.size(4, 20));
     let mut section = Section::new(
         "Idle",
         format!(
-            "Nothing is pending, default settings, {} s for each line. Statements are counted on the wire.",
+            "Nothing is pending, default settings. Statements are counted on the wire for {} s; then, for {} s without \
+             that, CPU time.",
+            COUNTED.as_secs(),
             time.as_secs()
         ),
         &["tenants", "statements/s", "round trips/s", "client CPU ms/min", "server CPU ms/min"],
@@ -60,8 +65,30 @@ struct Idle {
 
 async fn idle(bed: &Bed, count: Option<usize>, time: Duration) -> Result<Idle> {
     let wire = Wire::start(bed.server.address())?;
-    let url = bed.server.url_by_port(wire.port(), "postgres");
-    let pool = PgPoolOptions::new().max_connections(6).connect(&url).await?;
+    let running = start(&bed.server.url_by_port(wire.port(), "postgres"), count).await?;
+    let asked = wire.counted();
+    tokio::time::sleep(COUNTED).await;
+    let asked = wire.counted().since(asked);
+    running.stop().await?;
+    drop(wire);
+
+    let running = start(&bed.server.url("postgres"), count).await?;
+    let cpu = bed.cpu();
+    tokio::time::sleep(time).await;
+    let used = bed.cpu().used_since(cpu);
+    running.stop().await?;
+    let minute = 60.0 / time.as_secs_f64();
+    Ok(Idle {
+        statements: as_f64(asked.statements) / COUNTED.as_secs_f64(),
+        round_trips: as_f64(asked.round_trips) / COUNTED.as_secs_f64(),
+        client: millis(used.client) * minute,
+        server: used.server.map_or(f64::NAN, |server| millis(server) * minute),
+    })
+}
+
+/// A relay with nothing to do, once it has begun to poll.
+async fn start(url: &str, count: Option<usize>) -> Result<RelayHandle> {
+    let pool = PgPoolOptions::new().max_connections(6).connect(url).await?;
     let store = PostgresStore::new(pool, OutboxTable::default())?;
     let config = RelayConfig::builder();
     let config = match count {
@@ -72,15 +99,5 @@ async fn idle(bed: &Bed, count: Option<usize>, time: Duration) -> Result<Idle> {
     let running = relay.start()?;
     // The first probe opens a connection and prepares its statement.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let (cpu, asked) = (bed.cpu(), wire.counted());
-    tokio::time::sleep(time).await;
-    let (used, asked) = (bed.cpu().used_since(cpu), wire.counted().since(asked));
-    running.stop().await?;
-    let minute = 60.0 / time.as_secs_f64();
-    Ok(Idle {
-        statements: as_f64(asked.statements) / time.as_secs_f64(),
-        round_trips: as_f64(asked.round_trips) / time.as_secs_f64(),
-        client: millis(used.client) * minute,
-        server: used.server.map_or(f64::NAN, |server| millis(server) * minute),
-    })
+    Ok(running)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use outbox_sqlx::postgres::Watermark;
 
 use crate::bench::Bench;
 use crate::bench::bed::{Bed, PUBLISHED, tenants};
@@ -17,7 +18,9 @@ use crate::bench::stats::{as_f64, micros_each};
 enum Who {
     Plain,
     Relay32,
+    Watermark32,
     RelayDefaults,
+    WatermarkDefaults,
 }
 
 impl Who {
@@ -25,7 +28,9 @@ impl Who {
         match self {
             Self::Plain => "the plain protocol, batch 32",
             Self::Relay32 => "relay, batch 32",
+            Self::Watermark32 => "relay, batch 32, with a watermark",
             Self::RelayDefaults => "relay, default settings",
+            Self::WatermarkDefaults => "relay, default settings, with a watermark",
         }
     }
 }
@@ -41,7 +46,8 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Section> {
         ),
         &["variant", "rows/s", "rows/s with it", "slower", "server µs/row", "server µs/row with it"],
     );
-    for who in [Who::Plain, Who::Relay32, Who::RelayDefaults] {
+    let all = [Who::Plain, Who::Relay32, Who::Watermark32, Who::RelayDefaults, Who::WatermarkDefaults];
+    for who in all {
         let free = drain(&bed, who, rows, false).await.with_context(|| who.name())?;
         let held = drain(&bed, who, rows, true).await.with_context(|| who.name())?;
         bench.progress.tell(&format!("old snapshot, {}: {} to {} rows/s", who.name(), free.0, held.0));
@@ -53,8 +59,8 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Section> {
             number(free.1),
             number(held.1),
         ]);
-        if who == Who::RelayDefaults {
-            section.at_most("default settings, slower by", 2.0, free.0 / held.0, "times");
+        if matches!(who, Who::RelayDefaults | Who::WatermarkDefaults) {
+            section.at_most(format!("{}, slower by", who.name()), 2.0, free.0 / held.0, "times");
         }
     }
     Ok(section)
@@ -71,11 +77,15 @@ async fn drain(bed: &Bed, who: Who, rows: u64, held: bool) -> Result<(f64, f64)>
     let names = tenants(1);
     let ledger = Ledger::new(filled.first, usize::try_from(rows)?, 1);
     let (mut connection, store) = (bed.connect().await?, bed.store(6).await?);
+    let store = match who {
+        Who::Watermark32 | Who::WatermarkDefaults => store.with_watermark(Watermark::default()),
+        _ => store,
+    };
     let (cpu, begin) = (bed.cpu(), Instant::now());
     if who == Who::Plain {
         relay_plainly(&mut connection, &names, &ledger).await?;
     } else {
-        let batch = if who == Who::Relay32 { 32 } else { 1_000 };
+        let batch = if matches!(who, Who::Relay32 | Who::Watermark32) { 32 } else { 1_000 };
         publish(Arc::new(store), &names, &ledger, |config| config.max_batch(batch)).await?;
     }
     let (took, used) = (begin.elapsed(), bed.cpu().used_since(cpu));
