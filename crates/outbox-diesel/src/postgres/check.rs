@@ -50,6 +50,9 @@ impl PostgresStore {
         let server = Statement::<Pg, (Bool, Bool)>::new(DESCRIBE_SERVER);
         (facts.standby, facts.read_only_by_default) = server.one_row(connection.get()?).await?;
         let several = self.pool.adapter().max_size().is_none_or(|size| size.get() > 1);
+        if self.watermarks.is_some() && facts.table.is_some() {
+            facts.no_watermark = self.ask_facts(connection.get()?).await?.objection(&self.display_name);
+        }
         let pooled = several && self.is_pooled(connection.get()?).await? == Some(true);
         connection.give_back();
         let mut found = findings(&self.table.description, &facts);

@@ -14,6 +14,7 @@ use outbox_core::{
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::postgres::error::relay_rights;
+use outbox_sql::dialect::postgres::watermark::Remembering;
 use outbox_sql::dialect::postgres::{
     BEGIN_CLAIM, CONFIRM, PostgresStatements, SERVER_TRAITS, ServerTraits, TRANSACTION, claim_settings,
 };
@@ -21,7 +22,6 @@ use outbox_sql::row::decode_batch;
 use outbox_sql::settlement::{HandedOut, check_committed, check_marked};
 
 use super::error::Context;
-use super::row::{MessageColumns, MessageRow};
 use super::store::PostgresStore;
 use crate::connection::{ArmedConnection, Failure};
 use crate::statement::Statement;
@@ -38,6 +38,8 @@ pub(super) struct PostgresClaim {
     timeout: Duration,
     settling: Settling,
     handed_out: HandedOut,
+    /// `None` if the store has no watermarks.
+    remembering: Option<Remembering>,
 }
 
 impl PostgresStore {
@@ -60,8 +62,7 @@ impl PostgresStore {
             return Err(StoreError::permanent(operation, refused));
         }
 
-        // A statement of its own: its snapshot is taken after the lock, and sees what the last holder marked.
-        let rows = self.read(&mut connection, request).await.map_err(failed)?;
+        let (rows, remembering) = self.read_batch(&mut connection, request).await?;
         let raw = rows.into_iter().map(|row| row.0);
         let messages = decode_batch(raw, &self.table.description, Dialect::Postgres, operation)?;
         let claim = PostgresClaim {
@@ -71,6 +72,7 @@ impl PostgresStore {
             timeout: request.timeout,
             settling: self.settling,
             handed_out: HandedOut::of(&messages),
+            remembering,
         };
         Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim))))
     }
@@ -105,19 +107,6 @@ impl PostgresStore {
             .bind::<Text>(request.tenant_id.as_str());
         Ok(lock.one_row(connection.get()?).await?)
     }
-
-    async fn read(&self, connection: &mut Armed, request: &ClaimRequest) -> Result<Vec<MessageRow>, Failure> {
-        let (excluded, statements) = (&*request.excluded_subjects, &self.table.statements);
-        let claim = if excluded.is_empty() { &statements.claim } else { &statements.claim_others };
-        let mut read = Statement::<Pg, MessageColumns>::new(claim)
-            .bind::<Text>(request.tenant_id.as_str())
-            .bind::<BigInt>(i64::from(request.limit.get()))
-            .bind::<BigInt>(i64::try_from(request.max_bytes).unwrap_or(i64::MAX));
-        if !excluded.is_empty() {
-            read = read.bind::<Array<Text>>(excluded);
-        }
-        Ok(read.rows(connection.get()?).await?)
-    }
 }
 
 async fn roll_back(mut connection: Armed) -> Result<(), Failure> {
@@ -133,6 +122,26 @@ impl PostgresClaim {
 
     fn lost(operation: StoreOperation) -> StoreError {
         StoreError::transient(operation, "the session that held the tenant was lost")
+    }
+
+    async fn end(mut self: Box<Self>, published: Vec<MessageId>) -> Result<(), StoreError> {
+        let operation = StoreOperation::Settle;
+        let connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
+        let timeout = self.timeout;
+        within(timeout, operation, async move {
+            if published.is_empty() {
+                let context = self.context(operation);
+                return roll_back(connection).await.map_err(|error| context.error(error));
+            }
+            self.mark(connection, published.into_iter().map(MessageId::get).collect()).await
+        })
+        .await
+    }
+
+    fn forget_watermarks(&self) {
+        if let Some(remembering) = &self.remembering {
+            remembering.forget();
+        }
     }
 
     async fn mark(self, mut connection: Armed, published: Vec<i64>) -> Result<(), StoreError> {
@@ -187,23 +196,20 @@ impl Claim for PostgresClaim {
             session.batch_execute("SELECT 1").await.map_err(|error| context.error(error.into()))?;
             Ok(connection)
         })
-        .await?;
+        .await
+        .inspect_err(|_| self.forget_watermarks())?;
         self.connection = Some(connection);
         Ok(())
     }
 
     async fn settle(mut self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
-        let operation = StoreOperation::Settle;
         let published = self.handed_out.to_mark(settlement)?;
-        let connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let timeout = self.timeout;
-        within(timeout, operation, async move {
-            if published.is_empty() {
-                let context = self.context(operation);
-                return roll_back(connection).await.map_err(|error| context.error(error));
-            }
-            self.mark(connection, published.into_iter().map(MessageId::get).collect()).await
-        })
-        .await
+        let remembering = self.remembering.take();
+        let remembering = remembering.map(|remembering| remembering.settling(&self.handed_out, &published));
+        let settled = self.end(published).await;
+        if let Some(remembering) = remembering {
+            remembering.settled(&settled);
+        }
+        settled
     }
 }

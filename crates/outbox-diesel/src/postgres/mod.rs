@@ -14,11 +14,15 @@ mod row;
 pub mod schema;
 #[cfg(feature = "async")]
 mod store;
+#[cfg(feature = "async")]
+mod watermark;
 
 #[cfg(feature = "async")]
 pub use outbox_sql::check::{Finding, Severity};
 #[cfg(feature = "async")]
 pub use outbox_sql::dialect::postgres::Durability;
+#[cfg(feature = "async")]
+pub use outbox_sql::dialect::postgres::watermark::Watermark;
 
 pub use self::append::{PostgresAppend, PostgresAppendAll, PostgresTable};
 #[cfg(feature = "async")]

@@ -13,6 +13,7 @@ use outbox_core::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::postgres::watermark::{ProbeStart, Watermarks};
 use outbox_sql::dialect::postgres::{Durability, KnownTraits};
 use outbox_sql::named::{Named, ONE_BY_ONE};
 use outbox_sql::row::decode_all;
@@ -50,6 +51,7 @@ pub struct PostgresStore {
     named: Arc<Named>,
     pub(super) settling: Settling,
     pub(super) durability: Durability,
+    pub(super) watermarks: Option<Arc<Watermarks>>,
 }
 
 impl PostgresStore {
@@ -62,7 +64,7 @@ impl PostgresStore {
         let table = PostgresTable::new(table)?;
         let (settling, durability) = (Settling::default(), Durability::default());
         let (pool, traits, named) = (pool.into(), Arc::default(), Arc::default());
-        Ok(Self { pool, table, display_name, traits, named, settling, durability })
+        Ok(Self { pool, table, display_name, traits, named, settling, durability, watermarks: None })
     }
 
     /// Sets what becomes of a published row. Deleting it needs the right to, which a claim looks for as it does
@@ -107,13 +109,24 @@ impl PostgresStore {
         Ok(rows)
     }
 
-    async fn find_oldest(&self, tenants: Option<Vec<&str>>) -> Result<Vec<OldestPending>, Failure> {
+    async fn find_oldest(
+        &self,
+        named: Option<&[TenantId]>,
+        start: Option<&ProbeStart>,
+    ) -> Result<Vec<OldestPending>, Failure> {
         let statements = &self.table.statements;
-        let probe = match tenants {
-            Some(tenants) => {
-                Statement::<Pg, OldestColumns>::new(&statements.probe_named).bind::<Array<Text>>(tenants)
+        let probe = match (start.filter(|start| start.passes_over()), named) {
+            (Some(start), _) => {
+                let watermark = &statements.watermark;
+                let probe = if named.is_some() { &watermark.probe_named } else { &watermark.probe };
+                Statement::<Pg, OldestColumns>::new(probe)
+                    .bind::<Array<Text>>(texts(&start.tenants))
+                    .bind::<Array<BigInt>>(&start.ids)
             }
-            None => Statement::new(&statements.probe),
+            (None, Some(tenants)) => {
+                Statement::new(&statements.probe_named).bind::<Array<Text>>(texts(tenants))
+            }
+            (None, None) => Statement::new(&statements.probe),
         };
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
         let rows: Vec<OldestRow> = probe.rows(connection.get()?).await?;
@@ -141,15 +154,14 @@ impl Store for PostgresStore {
             decode_all(raw, &self.table.description, Dialect::Postgres, operation)
         })
         .await
+        .inspect_err(|_| self.forget_watermarks())
     }
 
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
-        let (one_by_one, keep) = match &request.tenants {
-            Tenants::Named(tenants) if tenants.len() <= ONE_BY_ONE => {
-                (Some(tenants.iter().map(TenantId::as_str).collect()), None)
-            }
+        let (named, keep) = match &request.tenants {
+            Tenants::Named(tenants) if tenants.len() <= ONE_BY_ONE => (Some(&**tenants), None),
             Tenants::Named(tenants) => (None, Some(tenants)),
             Tenants::Discovered => (None, None),
             other => {
@@ -157,17 +169,28 @@ impl Store for PostgresStore {
                 return Err(StoreError::permanent(operation, unknown));
             }
         };
-        within(request.timeout, operation, async {
-            let mut found = self.find_oldest(one_by_one).await.map_err(|error| context.error(error))?;
-            if let Some(tenants) = keep {
-                self.named.keep(tenants, &mut found);
-            }
-            Ok(found)
-        })
-        .await
+        let start = self.watermarks.as_ref().map(|watermarks| (watermarks, watermarks.start_probe(named)));
+        let found = within(request.timeout, operation, async {
+            let start = start.as_ref().map(|(_, start)| start);
+            self.find_oldest(named, start).await.map_err(|error| context.error(error))
+        });
+        let mut found = found.await.inspect_err(|_| self.forget_watermarks())?;
+        if let Some((watermarks, start)) = &start {
+            watermarks.probed(start, &found);
+        }
+        if let Some(tenants) = keep {
+            self.named.keep(tenants, &mut found);
+        }
+        Ok(found)
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
-        within(request.timeout, StoreOperation::Claim, self.take(request)).await
+        within(request.timeout, StoreOperation::Claim, self.take(request))
+            .await
+            .inspect_err(|_| self.forget_watermarks())
     }
+}
+
+fn texts(tenants: &[TenantId]) -> Vec<&str> {
+    tenants.iter().map(TenantId::as_str).collect()
 }

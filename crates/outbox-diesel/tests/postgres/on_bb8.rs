@@ -56,11 +56,15 @@ mod reading;
 mod settling;
 #[path = "../../../outbox-sqlx/tests/postgres_store/turns.rs"]
 mod turns;
+#[path = "../../../outbox-sqlx/tests/postgres_store/watermark.rs"]
+mod watermark;
 
 use outbox_core::Settling;
 
 use driver::PostgresStore;
 use harness::{OnPostgres, Setting, at};
+use support::eager;
 
 at!(conformance, "postgres on diesel and bb8", store => store);
 at!(deleting, "postgres on diesel and bb8, deleting", store => store.with_settling(Settling::Delete), "DELETE");
+at!(with_watermark, "postgres on diesel and bb8, with a watermark", store => store.with_watermark(eager()));

@@ -56,11 +56,15 @@ mod reading;
 mod settling;
 #[path = "../../../outbox-sqlx/tests/postgres_store/turns.rs"]
 mod turns;
+#[path = "../../../outbox-sqlx/tests/postgres_store/watermark.rs"]
+mod watermark;
 
 use outbox_diesel::postgres::Durability;
 
 use driver::PostgresStore;
 use harness::{OnPostgres, Setting, at};
+use support::eager;
 
 at!(conformance, "postgres on diesel and deadpool", store => store);
 at!(relaxed, "postgres on diesel and deadpool, relaxed", store => store.with_durability(Durability::Relaxed));
+at!(with_watermark, "postgres on diesel and deadpool, with a watermark", store => store.with_watermark(eager()));

@@ -9,6 +9,7 @@ use outbox_core::{
 };
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::postgres::error::relay_rights;
+use outbox_sql::dialect::postgres::watermark::Remembering;
 use outbox_sql::dialect::postgres::{
     BEGIN_CLAIM, PostgresStatements, SERVER_TRAITS, ServerTraits, claim_settings, commit_and_confirm,
     settlement_number,
@@ -22,7 +23,6 @@ use super::ArmedConnection;
 use super::error::Context;
 use super::row;
 use super::store::PostgresStore;
-use super::watermark::Remembering;
 use outbox_sql::deadline::within;
 
 /// A tenant held by a transaction. Its drop closes the connection, and the server rolls back.
@@ -60,7 +60,7 @@ impl PostgresStore {
             return Err(StoreError::permanent(operation, refused));
         }
 
-        let (rows, start) = self.read_batch(&mut connection, request).await?;
+        let (rows, remembering) = self.read_batch(&mut connection, request).await?;
         let messages =
             decode_batch(row::messages(&rows), &self.table.description, Dialect::Postgres, operation)?;
         let claim = PostgresClaim {
@@ -71,7 +71,7 @@ impl PostgresStore {
             named: self.table.named,
             timeout: request.timeout,
             handed_out: HandedOut::of(&messages),
-            remembering: self.remembering(request, start),
+            remembering,
         };
         Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim))))
     }
@@ -188,8 +188,8 @@ impl Claim for PostgresClaim {
 
     async fn settle(mut self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
         let published = self.handed_out.to_mark(settlement)?;
-        let remembering =
-            self.remembering.take().map(|remembering| remembering.of(self.handed_out.prefix(&published)));
+        let remembering = self.remembering.take();
+        let remembering = remembering.map(|remembering| remembering.settling(&self.handed_out, &published));
         let settled = self.end(published).await;
         if let Some(remembering) = remembering {
             remembering.settled(&settled);

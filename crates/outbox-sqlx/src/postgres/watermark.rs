@@ -2,47 +2,13 @@
 
 use std::sync::Arc;
 
-use outbox_core::{ClaimRequest, MessageId, StoreError, StoreOperation, TenantId};
-use outbox_sql::dialect::postgres::watermark::{SafeAnswer, Start, Suitability, Watermark, Watermarks};
+use outbox_core::{ClaimRequest, StoreError, StoreOperation};
+use outbox_sql::dialect::postgres::watermark::{Remembering, SafeAnswer, Suitability, Watermark, Watermarks};
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
 use super::ArmedConnection;
 use super::store::PostgresStore;
-
-/// What a claim has to tell the watermarks when it ends.
-#[derive(Debug)]
-pub(super) struct Remembering {
-    watermarks: Arc<Watermarks>,
-    tenant: TenantId,
-    start: Start,
-    /// Whether the claim left no subject out.
-    is_whole: bool,
-    prefix: Vec<MessageId>,
-}
-
-impl Remembering {
-    /// This is the part of what the claim handed out that is to be settled without a gap.
-    pub(super) fn of(mut self, prefix: &[MessageId]) -> Self {
-        if self.is_whole {
-            self.prefix = prefix.to_vec();
-        }
-        self
-    }
-
-    /// The settlement came to its end.
-    pub(super) fn settled(self, settled: &Result<(), StoreError>) {
-        if settled.is_ok() {
-            self.watermarks.settled(&self.tenant, &self.start, &self.prefix);
-        } else {
-            self.forget();
-        }
-    }
-
-    pub(super) fn forget(&self) {
-        self.watermarks.forget();
-    }
-}
 
 impl PostgresStore {
     /// Lets claims and probes begin at a *watermark* of the tenant: above the messages that this store settled, and
@@ -67,19 +33,13 @@ impl PostgresStore {
         }
     }
 
-    pub(super) fn remembering(&self, request: &ClaimRequest, start: Option<Start>) -> Option<Remembering> {
-        let (watermarks, tenant) = (Arc::clone(self.watermarks.as_ref()?), request.tenant_id.clone());
-        let is_whole = request.excluded_subjects.is_empty();
-        Some(Remembering { watermarks, tenant, start: start?, is_whole, prefix: Vec::new() })
-    }
-
     /// Reads what a claim hands over, in a statement of its own: its snapshot is taken after the lock, and sees what
     /// the last holder marked.
     pub(super) async fn read_batch(
         &self,
         connection: &mut ArmedConnection,
         request: &ClaimRequest,
-    ) -> Result<(Vec<PgRow>, Option<Start>), StoreError> {
+    ) -> Result<(Vec<PgRow>, Option<Remembering>), StoreError> {
         let context = self.context(StoreOperation::Claim);
         let failed = |error| context.error(error);
         let Some(watermarks) = &self.watermarks else {
@@ -92,7 +52,7 @@ impl PostgresStore {
             let rows = self.read_from(connection, request, start.from).await.map_err(failed)?;
             let first = rows.first().map(|row| row.try_get(0)).transpose().map_err(failed)?;
             if !watermarks.read(&request.tenant_id, &start, first) {
-                return Ok((rows, Some(start)));
+                return Ok((rows, Some(Remembering::new(watermarks, request, start))));
             }
         }
     }

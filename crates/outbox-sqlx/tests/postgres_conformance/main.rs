@@ -7,13 +7,12 @@ mod harness;
 #[path = "../support/postgres.rs"]
 mod support;
 
-use std::time::Duration;
-
 use outbox_core::Settling;
-use outbox_sqlx::postgres::{Durability, Watermark};
+use outbox_sqlx::postgres::Durability;
 
 use driver::PostgresStore;
 use harness::{OnPostgres, Setting, at};
+use support::eager;
 
 at!(named, "postgres", store => store);
 at!(unnamed_relaxed, "postgres without named statements, relaxed", store =>
@@ -22,8 +21,3 @@ at!(deleting, "postgres, deleting", store => store.with_settling(Settling::Delet
 at!(watermark, "postgres with a watermark", store => store.with_watermark(eager()));
 at!(watermark_deleting, "postgres with a watermark, deleting", store =>
     store.without_named_statements().with_settling(Settling::Delete).with_watermark(eager()), "DELETE");
-
-/// One that is raised at every chance, and never looks from zero of itself.
-fn eager() -> Watermark {
-    Watermark::new().with_look_every(Duration::MAX).with_worth(0, Duration::ZERO)
-}

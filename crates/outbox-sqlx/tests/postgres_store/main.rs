@@ -19,3 +19,4 @@ mod support;
 mod turns;
 mod watermark;
 mod watermark_plans;
+mod watermark_writers;

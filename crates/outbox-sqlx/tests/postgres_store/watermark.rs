@@ -10,12 +10,12 @@ use outbox_core::{
     StoreErrorKind, Tenants,
 };
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::{PostgresTable, Watermark};
+use outbox_sqlx::postgres::PostgresTable;
 use outbox_testkit::ManualClock;
 use sqlx::{AssertSqlSafe, Postgres, Transaction};
 
-use super::driver::PostgresStore;
-use super::support::{Database, ROLE, STORE, claim, ids, message, refused, tenant};
+use super::driver::{PostgresStore, close};
+use super::support::{Database, ROLE, STORE, claim, eager, ids, message, refused, tenant};
 
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
@@ -40,10 +40,7 @@ impl Stage {
             ))
             .await;
         let clock = ManualClock::new();
-        let watermark = Watermark::new()
-            .with_look_every(LOOK_EVERY)
-            .with_worth(0, Duration::ZERO)
-            .with_clock(Arc::new(clock.clone()));
+        let watermark = eager().with_look_every(LOOK_EVERY).with_clock(Arc::new(clock.clone()));
         let store = database.store(table.description()).with_watermark(watermark);
         Self { database, table, store, clock }
     }
@@ -103,7 +100,7 @@ impl Stage {
     }
 
     async fn end(self) {
-        self.store.pool().close().await;
+        close(self.store).await;
         self.database.drop().await;
     }
 }

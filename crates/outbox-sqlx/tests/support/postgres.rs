@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, Store, StoreError, TenantId};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::PostgresTable;
+use outbox_sqlx::postgres::{PostgresTable, Watermark};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
 use xtask::servers::Postgres;
@@ -232,6 +232,11 @@ impl ShutGate {
     pub async fn open(self) {
         self.keeper.close().await.unwrap();
     }
+}
+
+/// Watermarks that rise at every chance, and are never looked below of themselves.
+pub fn eager() -> Watermark {
+    Watermark::new().with_look_every(Duration::MAX).with_worth(0, Duration::ZERO)
 }
 
 pub fn tenant(id: &str) -> TenantId {

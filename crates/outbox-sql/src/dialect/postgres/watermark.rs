@@ -19,11 +19,13 @@
 //! back, the latest went first, that row is pending again, and the claim looks from zero.
 
 mod marks;
+mod remembering;
 mod safe;
 mod settings;
 mod state;
 mod statements;
 
+pub use self::remembering::Remembering;
 pub use self::safe::{SafeAnswer, Suitability};
 pub use self::settings::Watermark;
 pub use self::state::{Asking, ProbeStart, Start, Watermarks};

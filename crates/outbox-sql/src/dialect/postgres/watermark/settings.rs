@@ -33,7 +33,7 @@ impl Watermark {
     }
 
     /// Sets after how many settled messages a watermark is worth its price: then the database is asked for a
-    /// new safe id (which costs a claim one round trip, at most once per `interval`), and probes begin at it.
+    /// new safe id (which costs a claim two statements, at most once per `interval`), and probes begin at it.
     pub fn with_worth(mut self, messages: u64, interval: Duration) -> Self {
         self.worth = messages;
         self.ask_every = interval;
