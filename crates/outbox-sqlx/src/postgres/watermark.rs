@@ -51,7 +51,7 @@ impl PostgresStore {
             let start = watermarks.start(&request.tenant_id);
             let rows = self.read_from(connection, request, start.from).await.map_err(failed)?;
             let first = rows.first().map(|row| row.try_get(0)).transpose().map_err(failed)?;
-            if !watermarks.read(&request.tenant_id, &start, first) {
+            if !watermarks.read(request, &start, first) {
                 return Ok((rows, Some(Remembering::new(watermarks, request, start))));
             }
         }

@@ -14,7 +14,8 @@
 //!    below it would have been handed out.
 //!
 //! It holds where every id comes from the column's own sequence, one number at a time, in an `INSERT` into this
-//! table itself. An id drawn by hand, or a row that is made pending again, is found by the next look from zero.
+//! table itself. An id drawn by hand, or a row that is made pending again, is found by the next look from zero; so is
+//! one from a sequence that was set back, until the safe id, which serves no longer than that, was asked for anew.
 //! A claim reads from the watermark's own row on, not from the one after it: if a crash or a fail-over took marks
 //! back, the latest went first, that row is pending again, and the claim looks from zero.
 

@@ -93,7 +93,8 @@ impl Safe {
         self.watch.as_ref().map(|watch| watch.serial)
     }
 
-    /// Takes an answer in, whose question was asked while there was this watch; says whether the safe id rose.
+    /// Takes an answer in, whose question was asked while there was this watch; says whether the safe id rose, or
+    /// nobody stands before the next one.
     ///
     /// An answer says nothing of a watch that is younger than its question. A transaction that was prepared can be
     /// listed under another name, which begins with -1: while there is any, no watch ends.
@@ -118,7 +119,7 @@ impl Safe {
             self.serial += 1;
             self.watch = Some(Watch { id: last, writers, serial: self.serial });
         }
-        self.id > before
+        self.id > before || self.watch.is_none()
     }
 }
 

@@ -26,7 +26,7 @@ impl Watermark {
     }
 
     /// Sets how often a tenant is looked at from zero, at least. So long, at most, may a message be overlooked
-    /// whose id was drawn by hand or which was made pending again.
+    /// whose id was drawn by hand or which was made pending again; and so long does a safe id serve.
     pub fn with_look_every(mut self, interval: Duration) -> Self {
         self.look_every = interval;
         self

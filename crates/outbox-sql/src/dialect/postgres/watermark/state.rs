@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outbox_core::{MessageId, OldestPending, TenantId};
+use outbox_core::{ClaimRequest, MessageId, OldestPending, TenantId};
 
 use super::marks::{Mark, Marks};
 use super::safe::{Safe, SafeAnswer};
@@ -25,7 +25,9 @@ struct State {
     marks: Marks,
     /// When the safe id was last asked for; `None` as long as no answer came.
     asked_at: Option<Duration>,
-    /// How many messages were settled above it since.
+    /// When that was which was answered last. The sequence may have been set back since.
+    answered_at: Duration,
+    /// How many messages were settled above it, or when it was too old, since.
     above: u64,
 }
 
@@ -34,6 +36,8 @@ struct State {
 #[must_use]
 pub struct Asking {
     generation: u64,
+    at: Duration,
+    safe: Option<i64>,
     watching: Option<u64>,
 }
 
@@ -74,11 +78,7 @@ impl Watermarks {
 
     /// Forgets all. To be called at every error: perhaps marks were taken back.
     pub fn forget(&self) {
-        let mut state = self.state();
-        state.generation += 1;
-        state.safe.forget();
-        state.marks.forget();
-        state.asked_at = None;
+        self.state().forget();
     }
 
     /// Whether a claim should ask for the safe id before it reads. Only this one does then.
@@ -94,7 +94,8 @@ impl Watermarks {
             if state.asked_at.is_some() {
                 state.asked_at = Some(now);
             }
-            Asking { generation: state.generation, watching: state.safe.watching() }
+            let (safe, watching) = (state.safe.id(), state.safe.watching());
+            Asking { generation: state.generation, at: now, safe, watching }
         })
     }
 
@@ -103,7 +104,11 @@ impl Watermarks {
         let now = self.settings.clock.monotonic();
         let mut state = self.state();
         if asking.generation == state.generation {
-            state.asked_at = Some(now);
+            if answer.last < asking.safe {
+                // The sequence was set back: all that is known is of other messages.
+                state.forget();
+            }
+            (state.asked_at, state.answered_at) = (Some(now), asking.at);
             if state.safe.told(answer, asking.watching) {
                 state.above = 0;
             }
@@ -113,13 +118,16 @@ impl Watermarks {
     /// Where a claim of this tenant begins. To be called before its read is sent.
     pub fn start(&self, tenant: &TenantId) -> Start {
         let at = self.settings.clock.monotonic();
+        let look_every = self.settings.look_every;
         let state = self.state();
-        let mark = state.marks.get(tenant).filter(|mark| !mark.is_due(at, self.settings.look_every));
-        Start { generation: state.generation, safe: state.safe.id(), at, from: mark.map(|mark| mark.id) }
+        let is_old = at.saturating_sub(state.answered_at) >= look_every;
+        let safe = state.safe.id().filter(|_| !is_old);
+        let mark = state.marks.get(tenant).filter(|mark| !mark.is_due(at, look_every));
+        Start { generation: state.generation, safe, at, from: mark.map(|mark| mark.id) }
     }
 
     /// Takes in the first id that a claim read. Says whether it has to be read again, from zero.
-    pub fn read(&self, tenant: &TenantId, start: &Start, first: Option<i64>) -> bool {
+    pub fn read(&self, request: &ClaimRequest, start: &Start, first: Option<i64>) -> bool {
         if start.from.is_some_and(|from| first.is_some_and(|first| first <= from)) {
             // What had been settled is pending again.
             self.forget();
@@ -129,12 +137,13 @@ impl Watermarks {
         if start.generation != state.generation {
             return false;
         }
+        let tenant = &request.tenant_id;
         if let Some(mark) = state.marks.get_mut(tenant) {
             if start.from.is_some() {
                 mark.is_due |= first.is_none();
             } else if first.is_some_and(|first| first <= mark.id) {
                 state.marks.remove(tenant);
-            } else {
+            } else if request.excluded_subjects.is_empty() {
                 (mark.looked_at, mark.is_due) = (mark.looked_at.max(start.at), false);
             }
         }
@@ -211,6 +220,15 @@ impl Watermarks {
                 }
             }
         }
+    }
+}
+
+impl State {
+    fn forget(&mut self) {
+        self.generation += 1;
+        self.safe.forget();
+        self.marks.forget();
+        self.asked_at = None;
     }
 }
 

@@ -1,6 +1,7 @@
 //! The order of things that no database can be made to bring about at will.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use outbox_core::{BoxFuture, Clock, Timestamp};
@@ -49,10 +50,14 @@ fn ids(ids: impl IntoIterator<Item = i64>) -> Vec<MessageId> {
     ids.into_iter().map(MessageId::new).collect()
 }
 
+fn request(tenant: &TenantId) -> ClaimRequest {
+    ClaimRequest::new(tenant.clone(), NonZeroU32::MIN)
+}
+
 /// A claim of ids 1 to 10, settled.
 fn settle_ten(watermarks: &Watermarks, tenant: &TenantId) {
     let start = watermarks.start(tenant);
-    assert!(!watermarks.read(tenant, &start, Some(1)));
+    assert!(!watermarks.read(&request(tenant), &start, Some(1)));
     watermarks.settled(tenant, &start, &ids(1..=10));
 }
 
@@ -109,7 +114,7 @@ fn a_probe_that_began_before_a_raise_does_not_take_what_was_pending_then_for_a_s
 
     // Nor does one that may have seen a stray count as a look that found none.
     let start = watermarks.start(&tenant);
-    watermarks.read(&tenant, &start, Some(21));
+    watermarks.read(&request(&tenant), &start, Some(21));
     clock.advance(Duration::from_secs(5));
     let probe = watermarks.start_probe(None);
     assert!(probe.tenants.is_empty(), "it looks from zero");
@@ -173,5 +178,41 @@ fn probes_are_given_the_watermarks_that_are_worth_it() -> Result {
     let start = watermarks.start(&tenant);
     watermarks.settled(&tenant, &start, &ids([11]));
     assert_eq!(watermarks.start_probe(None).ids, [11]);
+    Ok(())
+}
+
+#[test]
+fn a_safe_id_that_was_not_asked_for_lately_raises_nothing_and_is_asked_for_again() -> Result {
+    let (watermarks, clock) = eager();
+    let tenant = TenantId::new("acme")?;
+    make_safe(&watermarks, 100);
+    clock.advance(Duration::from_secs(5));
+    settle_ten(&watermarks, &tenant);
+    assert_eq!(watermarks.start(&tenant).from, None, "the sequence may have been set back");
+    make_safe(&watermarks, 100);
+    assert!(watermarks.asks().is_none(), "it was not, and all that was settled is safe");
+    settle_ten(&watermarks, &tenant);
+    assert_eq!(watermarks.start(&tenant).from, Some(10));
+    Ok(())
+}
+
+#[test]
+fn a_sequence_that_was_set_back_is_another() -> Result {
+    for last in [Some(99), None] {
+        let (watermarks, clock) = eager();
+        let (tenant, other) = (TenantId::new("acme")?, TenantId::new("globex")?);
+        make_safe(&watermarks, 100);
+        settle_ten(&watermarks, &tenant);
+        clock.advance(Duration::from_secs(5));
+        settle_ten(&watermarks, &other);
+        let began_before = watermarks.start(&other);
+        let Some(asking) = watermarks.asks() else { panic!("it is time") };
+        watermarks.told(&asking, SafeAnswer { last, writers: BTreeSet::from(["3/1".to_owned()]) });
+        watermarks.settled(&other, &began_before, &ids(1..=10));
+        settle_ten(&watermarks, &tenant);
+        for tenant in [&tenant, &other] {
+            assert_eq!(watermarks.start(tenant).from, None, "3/1 may have drawn what comes now");
+        }
+    }
     Ok(())
 }
