@@ -132,6 +132,31 @@ async fn a_claim_of_other_subjects_walks_past_the_excluded_rows_and_no_further()
     database.drop().await;
 }
 
+/// With statistics from when less was pending than the claim may hand out, it reads no more than its batch all the
+/// same: sorting the little that there is looks cheap then, and reads the whole backlog.
+#[tokio::test]
+async fn a_claim_of_more_than_was_pending_reads_its_batch_and_no_more() {
+    let database = Database::create().await;
+    database.make(&OutboxTable::default()).await;
+    database.run("ALTER TABLE outbox_message SET (autovacuum_enabled = off)").await;
+    let insert = "INSERT INTO outbox_message (tenant_id, kind, subject_id, published_at)";
+    let little = "SELECT 't' || n % 10, 'k', 's', CASE WHEN n <= 99500 THEN now() END FROM generate_series(1, 100000) AS n";
+    database.run(format!("{insert} {little}")).await;
+    database.run("VACUUM (ANALYZE) outbox_message").await;
+    database.run(format!("{insert} SELECT 't3', 'k', 's', NULL FROM generate_series(1, 30000)")).await;
+    let statements = PostgresStatements::new(&OutboxTable::default()).unwrap();
+    for mode in ["force_custom_plan", "force_generic_plan"] {
+        for (claim, types, values) in [
+            (&statements.claim, "(text, bigint, bigint)", "('t3', 1000, 16777216)"),
+            (&statements.pending, "(text, bigint)", "('t3', 1000)"),
+            (&statements.watermark.claim, "(text, bigint, bigint, bigint)", "('t3', 1000, 16777216, 99503)"),
+        ] {
+            assert_cheap(&plan(&database, claim, types, values, mode).await);
+        }
+    }
+    database.drop().await;
+}
+
 /// The probe takes one entry of the index per tenant that has something, however much is pending.
 #[tokio::test]
 async fn the_probe_is_a_loose_scan_of_the_index() {
