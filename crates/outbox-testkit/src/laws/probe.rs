@@ -130,9 +130,13 @@ pub async fn probe_changes_nothing(trial: Trial) {
     assert_eq!(pending(&*store, &acme).await, ids);
 }
 
-/// One probe takes thousands of tenants.
+/// One probe takes thousands of tenants, and answers for no other.
 pub async fn probe_takes_many_tenants(trial: Trial) {
     let tenants: Vec<_> = (0..2_000).map(|n| tenant(&format!("tenant-{n:04}"))).collect();
+    // Before, between and behind those that are asked for.
+    for other in ["another", "tenant-0100-b", "tenant-2000"] {
+        trial.commit_some(&tenant(other), 1).await;
+    }
     let rows: Vec<_> = tenants.iter().step_by(100).map(|tenant| message(tenant, 0)).collect();
     let ids = trial.commit(&rows).await;
     let store = trial.store().await;
