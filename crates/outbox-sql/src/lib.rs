@@ -2,9 +2,9 @@
 //!
 //! [`OutboxTable`] describes a table; [`dialect`] has each database's statements for it, generated once;
 //! [`row`] turns what a driver reads into messages, [`append`] checks what is written, and
-//! [`settlement`] what is marked; [`deadline`] bounds an operation; [`named`] looks for many tenants; [`lock_key`] is the registry of the keys
-//! that replicas exclude each other by, [`wake`] the hint that there is something new, and [`sqlite`] what holds a
-//! tenant where there is no server.
+//! [`settlement`] what is marked; [`deadline`] bounds an operation; [`named`] is how tenants are looked for by name;
+//! [`lock_key`] is the registry of the keys that replicas exclude each other by, [`wake`] the hint that there is
+//! something new, and [`sqlite`] what holds a tenant where there is no server.
 
 pub mod append;
 pub mod check;

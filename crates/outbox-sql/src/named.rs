@@ -3,12 +3,41 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use outbox_core::{OldestPending, TenantId};
+use outbox_core::{OldestPending, StoreError, StoreOperation, TenantId, Tenants};
 
 /// How many tenants are looked for one by one. If there are more, all that have something pending are answered, and
 /// those that nobody asked for are left out here: that costs as much as there are tenants with something pending, and
 /// not as there are names.
 pub const ONE_BY_ONE: usize = 100;
+
+/// How a probe looks for the tenants that it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look<'r> {
+    /// Those that are looked for one by one; `None` if all that have something pending are.
+    pub one_by_one: Option<&'r [TenantId]>,
+    /// Those that are to be [kept](Named::keep) of what was found; `None` if all are.
+    pub kept: Option<&'r Arc<[TenantId]>>,
+}
+
+impl<'r> Look<'r> {
+    /// How to look for these.
+    ///
+    /// # Errors
+    /// A permanent [`StoreError`], if they are given in a way that is newer than this.
+    pub fn of(tenants: &'r Tenants) -> Result<Self, StoreError> {
+        match tenants {
+            Tenants::Named(names) if names.len() <= ONE_BY_ONE => {
+                Ok(Self { one_by_one: Some(names), kept: None })
+            }
+            Tenants::Named(names) => Ok(Self { one_by_one: None, kept: Some(names) }),
+            Tenants::Discovered => Ok(Self { one_by_one: None, kept: None }),
+            other => {
+                let unknown = format!("this store does not know how to look for tenants by {other:?}");
+                Err(StoreError::permanent(StoreOperation::Probe, unknown))
+            }
+        }
+    }
+}
 
 /// The names that were asked for last: a relay asks for the same ones at every poll.
 #[derive(Debug, Default)]

@@ -20,7 +20,7 @@ pub struct TenantReports {
 }
 
 impl TenantReports {
-    /// Nothing yet to say about these, which are [sorted](sorted).
+    /// Nothing yet to say about these, which are [`sorted`].
     pub(super) fn new(named: Arc<[TenantId]>, probed: bool) -> Self {
         Self { named, told: BTreeMap::new(), quiet: TenantHealth { probed, ..TenantHealth::default() } }
     }

@@ -267,7 +267,7 @@ pub(crate) fn shrunk(batch: NonZeroU32, settled: usize) -> NonZeroU32 {
     NonZeroU32::new(settled).unwrap_or(NonZeroU32::MIN).min(batch)
 }
 
-/// A batch that came back full grows so many times: one that took less than a quarter of its time bound keeps to it.
+/// By what a batch grows that came back full. One that took less than a quarter of its time bound keeps to it then.
 pub(crate) const GROWTH: NonZeroU32 = NonZeroU32::new(4).unwrap();
 
 /// The n-th failure in a row waits poll x 2^n, at most the ceiling; `jitter` (0 to 1) takes up to a quarter

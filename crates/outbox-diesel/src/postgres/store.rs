@@ -9,13 +9,13 @@ use diesel::sql_types::{Array, BigInt, Text};
 use diesel_async::AsyncPgConnection;
 use outbox_core::{
     ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store, StoreError,
-    StoreOperation, TenantId, Tenants, async_trait,
+    StoreOperation, TenantId, async_trait,
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::postgres::watermark::{ProbeStart, Watermarks};
 use outbox_sql::dialect::postgres::{Durability, KnownTraits};
-use outbox_sql::named::{Named, ONE_BY_ONE};
+use outbox_sql::named::{Look, Named};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 
@@ -111,14 +111,14 @@ impl PostgresStore {
 
     async fn find_oldest(
         &self,
-        named: Option<&[TenantId]>,
+        one_by_one: Option<&[TenantId]>,
         start: Option<&ProbeStart>,
     ) -> Result<Vec<OldestPending>, Failure> {
         let statements = &self.table.statements;
-        let probe = match (start.filter(|start| start.passes_over()), named) {
+        let probe = match (start.filter(|start| start.passes_over()), one_by_one) {
             (Some(start), _) => {
                 let watermark = &statements.watermark;
-                let probe = if named.is_some() { &watermark.probe_named } else { &watermark.probe };
+                let probe = if one_by_one.is_some() { &watermark.probe_named } else { &watermark.probe };
                 Statement::<Pg, OldestColumns>::new(probe)
                     .bind::<Array<Text>>(texts(&start.tenants))
                     .bind::<Array<BigInt>>(&start.ids)
@@ -160,25 +160,18 @@ impl Store for PostgresStore {
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
-        let (named, keep) = match &request.tenants {
-            Tenants::Named(tenants) if tenants.len() <= ONE_BY_ONE => (Some(&**tenants), None),
-            Tenants::Named(tenants) => (None, Some(tenants)),
-            Tenants::Discovered => (None, None),
-            other => {
-                let unknown = format!("this store does not know how to look for tenants by {other:?}");
-                return Err(StoreError::permanent(operation, unknown));
-            }
-        };
-        let start = self.watermarks.as_ref().map(|watermarks| (watermarks, watermarks.start_probe(named)));
+        let Look { one_by_one, kept } = Look::of(&request.tenants)?;
+        let start =
+            self.watermarks.as_ref().map(|watermarks| (watermarks, watermarks.start_probe(one_by_one)));
         let found = within(request.timeout, operation, async {
             let start = start.as_ref().map(|(_, start)| start);
-            self.find_oldest(named, start).await.map_err(|error| context.error(error))
+            self.find_oldest(one_by_one, start).await.map_err(|error| context.error(error))
         });
         let mut found = found.await.inspect_err(|_| self.forget_watermarks())?;
         if let Some((watermarks, start)) = &start {
             watermarks.probed(start, &found);
         }
-        if let Some(tenants) = keep {
+        if let Some(tenants) = kept {
             self.named.keep(tenants, &mut found);
         }
         Ok(found)

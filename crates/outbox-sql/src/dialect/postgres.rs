@@ -7,6 +7,7 @@ use outbox_core::{Settling, TenantId};
 
 mod append;
 pub mod error;
+mod probe;
 mod time;
 mod transaction;
 pub mod watermark;
@@ -215,44 +216,6 @@ impl Words {
         )
     }
 
-    /// A loose scan of the index: the next tenant's first entry, as often as there are tenants with something.
-    fn probe(&self) -> String {
-        let (start, next) = (self.first("{tenant} > ''"), self.first("{tenant} > oldest.tenant"));
-        format!(
-            "WITH RECURSIVE oldest AS (\n  (\n    {start}\n  )\n  UNION ALL\n  SELECT next.*\n  \
-             FROM oldest CROSS JOIN LATERAL (\n    {next}\n  ) AS next\n)\n{}\nFROM oldest",
-            self.oldest(),
-        )
-    }
-
-    fn probe_named(&self) -> String {
-        let first = self.first("{tenant} >= named.tenant AND {tenant} <= named.tenant");
-        format!(
-            "{}\nFROM (SELECT DISTINCT unnest($1::text[]) AS tenant) AS named CROSS JOIN LATERAL (\n    {first}\n) AS \
-             oldest",
-            self.oldest(),
-        )
-    }
-
-    /// The first entry of the index of which this is true, in which `{tenant}` is its tenant, and `{id}` its id.
-    fn first(&self, condition: &str) -> String {
-        let Self { table, id, tenant, occurred_at, published_at, .. } = self;
-        let condition =
-            condition.replace("{tenant}", &format!("m.{tenant}")).replace("{id}", &format!("m.{id}"));
-        format!(
-            "SELECT m.{tenant} AS tenant, m.{id} AS id, m.{occurred_at} AS occurred\n    FROM {table} AS m\n    \
-             WHERE m.{published_at} IS NULL AND {condition}\n    ORDER BY m.{tenant}, m.{id} LIMIT 1"
-        )
-    }
-
-    /// What a probe answers of each.
-    fn oldest(&self) -> String {
-        format!(
-            "SELECT oldest.tenant, oldest.id, {},\n       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
-            self.micros("occurred"),
-        )
-    }
-
     /// By the primary key, and by nothing else. "Is null" is asked in words that do not match the index's condition:
     /// with statistics from before a backlog that index looks empty, and each mark would read all that is pending.
     fn mark(&self, settling: Settling) -> String {
@@ -292,18 +255,6 @@ impl Words {
             "INSERT INTO {table} ({columns}, {occurred_at})\nSELECT {values},\n       {time}\n\
              FROM unnest({arrays}, {micros}::bigint[])\n     WITH ORDINALITY AS message ({names}, micros, place)\n\
              ORDER BY place\nRETURNING {id}"
-        )
-    }
-
-    /// A column's time in microseconds, as an integer; null if it is infinite or past what 64 bits hold.
-    fn micros(&self, column: &str) -> String {
-        let end = match self.time_type {
-            TimeType::Micros => "timestamptz '294247-01-01 00:00:00+00'",
-            TimeType::UtcMillis => "timestamp '294247-01-01 00:00:00'",
-        };
-        format!(
-            "CASE WHEN isfinite({column}) AND {column} < {end} \
-             THEN (extract(epoch FROM {column}) * 1000000)::bigint END"
         )
     }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use outbox_core::{
     ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store, StoreError,
-    StoreOperation, TenantId, Tenants, async_trait,
+    StoreOperation, TenantId, async_trait,
 };
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::postgres::watermark::Watermarks;
 use outbox_sql::dialect::postgres::{BEGIN_READ, Durability, KnownTraits};
-use outbox_sql::named::{Named, ONE_BY_ONE};
+use outbox_sql::named::{Look, Named};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 use sqlx::postgres::{PgArguments, PgRow};
@@ -149,21 +149,14 @@ impl Store for PostgresStore {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
         let statements = &self.table.statements;
-        let (named, keep) = match &request.tenants {
-            Tenants::Named(tenants) if tenants.len() <= ONE_BY_ONE => (Some(&**tenants), None),
-            Tenants::Named(tenants) => (None, Some(tenants)),
-            Tenants::Discovered => (None, None),
-            other => {
-                let unknown = format!("this store does not know how to look for tenants by {other:?}");
-                return Err(StoreError::permanent(operation, unknown));
-            }
-        };
-        let start = self.watermarks.as_ref().map(|watermarks| (watermarks, watermarks.start_probe(named)));
+        let Look { one_by_one, kept } = Look::of(&request.tenants)?;
+        let start =
+            self.watermarks.as_ref().map(|watermarks| (watermarks, watermarks.start_probe(one_by_one)));
         let ask = |statement: &Arc<str>| sqlx::query(AssertSqlSafe(Arc::clone(statement)));
-        let probe = match (&start, named) {
+        let probe = match (&start, one_by_one) {
             (Some((_, start)), _) if start.passes_over() => {
                 let watermark = &statements.watermark;
-                let probe = if named.is_some() { &watermark.probe_named } else { &watermark.probe };
+                let probe = if one_by_one.is_some() { &watermark.probe_named } else { &watermark.probe };
                 ask(probe).bind(texts(&start.tenants)).bind(&start.ids)
             }
             (_, Some(tenants)) => ask(&statements.probe_named).bind(texts(tenants)),
@@ -180,7 +173,7 @@ impl Store for PostgresStore {
         if let Some((watermarks, start)) = &start {
             watermarks.probed(start, &found);
         }
-        if let Some(tenants) = keep {
+        if let Some(tenants) = kept {
             self.named.keep(tenants, &mut found);
         }
         Ok(found)
