@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fastrand::Rng;
-use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, Settlement, Settling, Store};
+use outbox_core::{
+    ClaimOutcome, ClaimRequest, Claimed, MessageId, ProbeRequest, Settlement, Settling, Store, Tenants,
+};
 use outbox_sqlx::OutboxTable;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tokio::task::JoinSet;
@@ -77,6 +79,9 @@ async fn relay(database: Database, store: PostgresStore, ends: Arc<AtomicBool>, 
         let limit = random.u32(1..40);
         let request = ClaimRequest::new(tenant(tenant_id), limit.try_into().unwrap())
             .with_excluded_subjects(excluded.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        if random.u8(..6) == 0 {
+            probe(&database, &store, tenant_id, random.bool()).await;
+        }
         let before = pending(&database, tenant_id, excluded).await;
         // Another replica's, or killed.
         let Ok(ClaimOutcome::Claimed(claimed)) = store.claim(&request).await else { continue };
@@ -98,6 +103,19 @@ async fn relay(database: Database, store: PostgresStore, ends: Arc<AtomicBool>, 
             _ => handed_out,
         };
         let _killed_or_done = settle(claimed, &published).await;
+    }
+}
+
+/// Whatever is pending both before a probe and after it, the probe finds that or something lower.
+async fn probe(database: &Database, store: &PostgresStore, tenant_id: &str, is_named: bool) {
+    let tenants = if is_named { Tenants::Named([tenant(tenant_id)].into()) } else { Tenants::Discovered };
+    let before = pending(database, tenant_id, None).await;
+    let found = store.probe(&ProbeRequest::new(tenants)).await.unwrap();
+    let now = pending(database, tenant_id, None).await;
+    let found = found.iter().find(|oldest| oldest.tenant_id.as_str() == tenant_id);
+    let found = found.map(|oldest| oldest.id.get());
+    if let Some(lowest) = before.intersection(&now).next() {
+        assert!(found.is_some_and(|id| id <= *lowest), "{lowest} of {tenant_id} is passed over: {found:?}");
     }
 }
 
@@ -127,7 +145,7 @@ async fn disturb(database: Database, ends: Arc<AtomicBool>, seed: u64) {
     }
 }
 
-/// Each claim hands out what one without a watermark would, though nothing is ever looked at from zero because it is
+/// Each claim hands out what one without a watermark would, and each probe finds it, though nothing is ever looked at from zero because it is
 /// time: of stores that mark and that delete, with their clones and with a relay that has no watermark.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_passed_over_while_writers_come_and_go() {
