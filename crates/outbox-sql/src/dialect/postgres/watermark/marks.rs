@@ -15,8 +15,8 @@ pub(super) struct Mark {
     pub(super) id: i64,
     /// When the tenant was last looked at from zero.
     pub(super) looked_at: Duration,
-    /// Whether it has to be, whenever that was.
-    pub(super) is_due: bool,
+    /// Since when it has to be, whenever that was.
+    pub(super) due_since: Option<Duration>,
     /// How many of its messages this store settled, about so many dead entries are passed over.
     pub(super) settled: u64,
     /// The how manieth raise the last one was.
@@ -25,7 +25,13 @@ pub(super) struct Mark {
 
 impl Mark {
     pub(super) fn is_due(&self, now: Duration, look_every: Duration) -> bool {
-        self.is_due || now.saturating_sub(self.looked_at) >= look_every
+        self.due_since.is_some() || now.saturating_sub(self.looked_at) >= look_every
+    }
+
+    /// The tenant was looked at from zero, by what began then.
+    pub(super) fn looked(&mut self, at: Duration) {
+        self.looked_at = self.looked_at.max(at);
+        self.due_since = self.due_since.filter(|since| *since > at);
     }
 }
 
@@ -70,7 +76,7 @@ impl Marks {
                 (mark.id, mark.raised) = (id, self.raises);
             }
         } else if let Some(looked_at) = looked_at {
-            let mark = Mark { id, looked_at, is_due: false, settled, raised: self.raises };
+            let mark = Mark { id, looked_at, due_since: None, settled, raised: self.raises };
             self.by_tenant.insert(tenant.clone(), mark);
             if self.by_tenant.len() > MOST {
                 self.make_room();

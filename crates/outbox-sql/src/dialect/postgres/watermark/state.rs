@@ -133,6 +133,7 @@ impl Watermarks {
             self.forget();
             return true;
         }
+        let now = self.settings.clock.monotonic();
         let mut state = self.state();
         if start.generation != state.generation {
             return false;
@@ -140,11 +141,13 @@ impl Watermarks {
         let tenant = &request.tenant_id;
         if let Some(mark) = state.marks.get_mut(tenant) {
             if start.from.is_some() {
-                mark.is_due |= first.is_none();
+                if first.is_none() {
+                    mark.due_since = Some(now);
+                }
             } else if first.is_some_and(|first| first <= mark.id) {
                 state.marks.remove(tenant);
             } else if request.excluded_subjects.is_empty() {
-                (mark.looked_at, mark.is_due) = (mark.looked_at.max(start.at), false);
+                mark.looked(start.at);
             }
         }
         false
@@ -190,6 +193,7 @@ impl Watermarks {
     /// Takes in what a probe answered: it looked from zero at each tenant that it was asked for, and had no
     /// watermark of.
     pub fn probed(&self, start: &ProbeStart, answer: &[OldestPending]) {
+        let now = self.settings.clock.monotonic();
         let mut state = self.state();
         if start.generation != state.generation {
             return;
@@ -200,13 +204,15 @@ impl Watermarks {
                 && oldest.id.get() <= mark.id
             {
                 // If it was raised meanwhile, that may have been pending when the probe looked.
-                mark.is_due |= mark.raised <= start.raises;
+                if mark.raised <= start.raises {
+                    mark.due_since = Some(now);
+                }
                 strays.insert(&oldest.tenant_id);
             }
         }
         let looked = |(tenant, mark): (&TenantId, &mut Mark)| {
             if !strays.contains(tenant) {
-                (mark.looked_at, mark.is_due) = (mark.looked_at.max(start.at), false);
+                mark.looked(start.at);
             }
         };
         let given = start.tenants.iter().zip(&start.ids);

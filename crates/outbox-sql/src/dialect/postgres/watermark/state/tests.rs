@@ -216,3 +216,25 @@ fn a_sequence_that_was_set_back_is_another() -> Result {
     }
     Ok(())
 }
+
+#[test]
+fn a_probe_that_began_before_a_claim_found_nothing_is_not_the_look_that_is_due() -> Result {
+    let (watermarks, clock) = eager();
+    let tenant = TenantId::new("acme")?;
+    make_safe(&watermarks, 100);
+    settle_ten(&watermarks, &tenant);
+    clock.advance(Duration::from_secs(5));
+    let probe = watermarks.start_probe(None);
+    watermarks.probed(&watermarks.start_probe(None), &[]);
+    clock.advance(Duration::from_millis(1));
+    let start = watermarks.start(&tenant);
+    assert_eq!(start.from, Some(10));
+    watermarks.read(&request(&tenant), &start, None);
+    // What it was asked for came after that probe had looked.
+    watermarks.probed(&probe, &[]);
+    let start = watermarks.start(&tenant);
+    assert_eq!(start.from, None);
+    watermarks.read(&request(&tenant), &start, None);
+    assert_eq!(watermarks.start(&tenant).from, Some(10));
+    Ok(())
+}
