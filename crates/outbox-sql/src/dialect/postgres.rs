@@ -15,8 +15,8 @@ pub mod watermark;
 pub use self::append::{AppendArrays, PayloadArray};
 pub use self::time::{TIME_OIDS, micros_since_1970};
 pub use self::transaction::{
-    BEGIN_CLAIM, BEGIN_READ, CONFIRM, Durability, KnownTraits, SERVER_TRAITS, ServerTraits, TRANSACTION,
-    claim_settings, commit_and_confirm, settlement_number,
+    BEGIN_CLAIM, BEGIN_READ, CONFIRM, ClaimNumber, Durability, KnownTraits, SERVER_TRAITS, ServerTraits,
+    TRANSACTION, claim_settings,
 };
 use self::watermark::WatermarkStatements;
 use crate::dialect::Dialect;

@@ -11,8 +11,7 @@ use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::postgres::error::relay_rights;
 use outbox_sql::dialect::postgres::watermark::Remembering;
 use outbox_sql::dialect::postgres::{
-    BEGIN_CLAIM, PostgresStatements, SERVER_TRAITS, ServerTraits, claim_settings, commit_and_confirm,
-    settlement_number,
+    BEGIN_CLAIM, ClaimNumber, PostgresStatements, SERVER_TRAITS, ServerTraits, claim_settings,
 };
 use outbox_sql::row::decode_batch;
 use outbox_sql::settlement::{HandedOut, check_committed, check_marked};
@@ -35,6 +34,7 @@ pub(super) struct PostgresClaim {
     settling: Settling,
     named: bool,
     timeout: Duration,
+    number: ClaimNumber,
     handed_out: HandedOut,
     /// `None` if the store has no watermarks.
     remembering: Option<Remembering>,
@@ -47,7 +47,8 @@ impl PostgresStore {
         let context = self.context(operation);
         let failed = |error| context.error(error);
         let mut connection = ArmedConnection::acquire(&self.pool).await.map_err(failed)?;
-        let lock = self.begin_and_lock(&mut connection, request).await.map_err(failed)?;
+        let number = ClaimNumber::draw();
+        let lock = self.begin_and_lock(&mut connection, request, number).await.map_err(failed)?;
         let (locked, may_settle): (bool, Option<bool>) =
             lock.try_get(0).and_then(|locked| Ok((locked, lock.try_get(1)?))).map_err(failed)?;
         if !locked {
@@ -70,6 +71,7 @@ impl PostgresStore {
             settling: self.settling,
             named: self.table.named,
             timeout: request.timeout,
+            number,
             handed_out: HandedOut::of(&messages),
             remembering,
         };
@@ -82,8 +84,9 @@ impl PostgresStore {
         &self,
         connection: &mut ArmedConnection,
         request: &ClaimRequest,
+        number: ClaimNumber,
     ) -> sqlx::Result<PgRow> {
-        let lock = self.table.statements.lock_of(&request.tenant_id);
+        let lock = format!("{}; {}", number.announce(), self.table.statements.lock_of(&request.tenant_id));
         let settings = |traits| claim_settings(traits, request.timeout, self.durability);
         let answer = if let Some(traits) = self.traits.get() {
             let all = format!("{BEGIN_CLAIM}; {}; {lock}", settings(traits));
@@ -154,14 +157,14 @@ impl PostgresClaim {
             .await
             .map_err(failed)?
             .rows_affected();
-        check_committed(commit(connection).await.map_err(failed)?)?;
+        check_committed(commit(connection, self.number).await.map_err(failed)?)?;
         check_marked(given, marked, &self.table)
     }
 }
 
 /// Commits, and answers whether that was done.
-async fn commit(mut connection: ArmedConnection) -> sqlx::Result<bool> {
-    let text = AssertSqlSafe(commit_and_confirm(settlement_number()));
+async fn commit(mut connection: ArmedConnection, number: ClaimNumber) -> sqlx::Result<bool> {
+    let text = AssertSqlSafe(number.commit_and_confirm());
     let rows: Vec<PgRow> = sqlx::raw_sql(text).fetch_all(connection.get()?).await?;
     let committed = rows.last().ok_or(sqlx::Error::RowNotFound)?.try_get(0)?;
     connection.give_back();

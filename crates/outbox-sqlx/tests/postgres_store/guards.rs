@@ -2,8 +2,10 @@
 //! the cause, or brings about the one order of events in which the guard is needed.
 
 use outbox_core::{ClaimOutcome, Settlement, Store, StoreErrorKind};
+use outbox_sql::dialect::postgres::ClaimNumber;
 use outbox_sqlx::OutboxTable;
 use sqlx::postgres::PgPoolOptions;
+use sqlx::{AssertSqlSafe, Row};
 
 use super::driver::{StorePool, close};
 use super::support::{Database, STORE, claim, ids, is_held, message, request};
@@ -217,4 +219,28 @@ fn a_claim_outside_of_a_runtime_is_an_error() {
     let error = answer.map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Permanent);
     assert!(error.message().contains("runtime"), "{error}");
+}
+
+/// Only the claim's own transaction confirms its commit: no other transaction of the session, no session without one,
+/// and none that was rolled back.
+#[tokio::test]
+async fn a_commit_is_confirmed_by_the_claim_s_own_transaction_alone() {
+    let database = Database::create().await;
+    let mut session = database.admin.acquire().await.unwrap();
+    let (mine, other) = (ClaimNumber::draw(), ClaimNumber::draw());
+    let mut confirms = async |begin: String, end: String| -> bool {
+        let text = AssertSqlSafe(format!("{begin}; {end}"));
+        let answers = sqlx::raw_sql(text).fetch_all(&mut *session).await.unwrap();
+        answers.last().unwrap().get(0)
+    };
+    let begin = |number: ClaimNumber| format!("BEGIN; {}", number.announce());
+    assert!(!confirms("SELECT 1".into(), mine.commit_and_confirm()).await, "there is no claim");
+    assert!(confirms(begin(mine), mine.commit_and_confirm()).await);
+    assert!(!confirms(begin(other), mine.commit_and_confirm()).await, "it is another's");
+    assert!(confirms(begin(mine), mine.commit_and_confirm()).await);
+    let rolled_back = other.commit_and_confirm().replace("COMMIT", "ROLLBACK");
+    assert!(!confirms(begin(other), rolled_back).await, "the session still has the number before");
+    assert!(!confirms("SELECT 1".into(), mine.commit_and_confirm()).await, "that claim has ended");
+    drop(session);
+    database.drop().await;
 }

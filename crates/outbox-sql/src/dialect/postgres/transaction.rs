@@ -90,21 +90,33 @@ pub fn claim_settings(traits: ServerTraits, timeout: Duration, durability: Durab
     settings
 }
 
-/// Commits, and asks whether that was done: a `COMMIT` can be answered by a rollback. One text, for a driver that reads
-/// the answers of all its statements.
-///
-/// The transaction sets a parameter of its session to a number of its own. A rollback takes that back. It asks no
-/// table: whoever waited to alter ours may have locked it once the claim was committed.
-pub fn commit_and_confirm(number: u64) -> String {
-    format!(
-        "SELECT set_config('outbox.settlement', '{number}', false); COMMIT; \
-         SELECT current_setting('outbox.settlement', true) IS NOT DISTINCT FROM '{number}'"
-    )
-}
+/// What a claim's transaction is known by, to a driver that reads the answers of all statements of a text. No other
+/// transaction has the same, whoever shares the session.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaimNumber(u64);
 
-/// A number for [`commit_and_confirm`]: no other settlement of a session has the same, whoever shares it.
-pub fn settlement_number() -> u64 {
-    RandomState::new().build_hasher().finish()
+impl ClaimNumber {
+    /// One of its own.
+    pub fn draw() -> Self {
+        Self(RandomState::new().build_hasher().finish())
+    }
+
+    /// Gives it to the transaction, which takes it along when it ends. To be sent after the transaction began.
+    pub fn announce(self) -> String {
+        format!("SET LOCAL outbox.claim = '{}'", self.0)
+    }
+
+    /// Commits, and asks whether that was done, and to this transaction: a `COMMIT` can be answered by a rollback.
+    ///
+    /// The transaction leaves its number to the session, which a rollback takes back. It asks no table: whoever waited
+    /// to alter ours may have locked it once the claim was committed.
+    pub fn commit_and_confirm(self) -> String {
+        format!(
+            "SELECT set_config('outbox.settlement', coalesce(current_setting('outbox.claim', true), ''), false); \
+             COMMIT; SELECT current_setting('outbox.settlement', true) IS NOT DISTINCT FROM '{}'",
+            self.0
+        )
+    }
 }
 
 /// The number of the transaction that marked. For a driver that sends the next statement before it has an answer.

@@ -1,6 +1,7 @@
 //! One connection that listens.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::io;
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ impl Session {
             match timeout(heartbeat, self.next()).await {
                 Ok(heard) => {
                     heard?;
-                    while let Ok(another) = timeout(Duration::ZERO, self.next()).await {
+                    while let Some(another) = self.next_at_once().await {
                         another?;
                     }
                     hint();
@@ -78,6 +79,15 @@ impl Session {
     async fn next(&mut self) -> sqlx::Result<()> {
         let heard = self.listener()?.try_recv().await?;
         heard.map(drop).ok_or_else(|| sqlx::Error::Io(io::ErrorKind::ConnectionAborted.into()))
+    }
+
+    /// A notification that is there already. Without a timer, whose shortest wait is a millisecond.
+    async fn next_at_once(&mut self) -> Option<sqlx::Result<()>> {
+        tokio::select! {
+            biased;
+            heard = self.next() => Some(heard),
+            () = ready(()) => None,
+        }
     }
 
     /// Asks whether the connection is there and still listens.
