@@ -2,120 +2,16 @@
 //!
 //! That it does begin there shows in a row that no honest writer makes: below the watermark, where nobody looks.
 
-use std::sync::Arc;
+#[path = "watermark_stage.rs"]
+mod stage;
+
 use std::time::Duration;
 
-use outbox_core::{
-    ClaimOutcome, ClaimRequest, Claimed, MessageId, ProbeRequest, Settlement, Settling, Store,
-    StoreErrorKind, Tenants,
-};
-use outbox_sqlx::OutboxTable;
-use outbox_sqlx::postgres::PostgresTable;
-use outbox_testkit::ManualClock;
-use sqlx::{AssertSqlSafe, Postgres, Transaction};
+use outbox_core::{ClaimOutcome, ClaimRequest, MessageId, Settlement, Settling, Store, StoreErrorKind};
+use sqlx::AssertSqlSafe;
 
-use super::driver::{PostgresStore, close};
-use super::support::{Database, ROLE, STORE, claim, eager, ids, message, refused, tenant};
-
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-
-/// A table with a store whose watermarks rise at every chance, and the clock that it looks from zero by.
-struct Stage {
-    database: Database,
-    table: PostgresTable,
-    store: PostgresStore,
-    clock: ManualClock,
-}
-
-impl Stage {
-    async fn new() -> Self {
-        Self::on(Database::create().await).await
-    }
-
-    async fn on(database: Database) -> Self {
-        let table = database.make(&OutboxTable::default()).await;
-        database
-            .run(format!(
-                "GRANT DELETE ON outbox_message TO {ROLE}; GRANT SELECT ON SEQUENCE outbox_message_id_seq TO {ROLE}"
-            ))
-            .await;
-        let clock = ManualClock::new();
-        let watermark = eager().with_look_every(LOOK_EVERY).with_clock(Arc::new(clock.clone()));
-        let store = database.store(table.description()).with_watermark(watermark);
-        Self { database, table, store, clock }
-    }
-
-    /// Appends this many messages of `acme`.
-    async fn append(&self, count: usize) -> Vec<i64> {
-        self.database.append(&self.table, &vec![message("acme", "{}"); count]).await
-    }
-
-    /// Draws an id in a transaction that stays open.
-    async fn begin(&self) -> (i64, Transaction<'static, Postgres>) {
-        let mut transaction = self.database.admin.begin().await.unwrap();
-        let id = self.table.append(&mut transaction, &message("acme", "{}")).await.unwrap();
-        (id.get(), transaction)
-    }
-
-    /// Claims at most this many, and publishes them.
-    async fn publish(&self, limit: u32) -> Vec<i64> {
-        let claimed = self.claim(limit).await;
-        let published = ids(&claimed);
-        settle(claimed, &published).await;
-        published
-    }
-
-    async fn claim(&self, limit: u32) -> Claimed {
-        let request = ClaimRequest::new(tenant("acme"), limit.try_into().unwrap());
-        match self.store.claim(&request).await.unwrap() {
-            ClaimOutcome::Claimed(claimed) => claimed,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// What a claim would hand out, and gives back.
-    async fn look(&self) -> Vec<i64> {
-        let claimed = self.claim(10).await;
-        let handed_out = ids(&claimed);
-        claimed.claim.settle(Settlement::release()).await.unwrap();
-        handed_out
-    }
-
-    /// The lowest pending id, as a probe of every tenant and one of this tenant say.
-    async fn probe(&self) -> [Option<i64>; 2] {
-        let mut answers = [None; 2];
-        let named = Tenants::Named([tenant("acme"), tenant("nobody")].into());
-        for (answer, tenants) in answers.iter_mut().zip([Tenants::Discovered, named]) {
-            let found = self.store.probe(&ProbeRequest::new(tenants)).await.unwrap();
-            assert!(found.len() <= 1, "{found:?}");
-            *answer = found.first().map(|oldest| oldest.id.get());
-        }
-        answers
-    }
-
-    /// Inserts a row of `acme` whose id is drawn by hand.
-    async fn insert_by_hand(&self, id: i64) {
-        let insert = "INSERT INTO outbox_message (id, tenant_id, kind, subject_id) VALUES";
-        self.database.run(format!("{insert} ({id}, 'acme', 'k', 's')")).await;
-    }
-
-    async fn end(self) {
-        close(self.store).await;
-        self.database.drop().await;
-    }
-}
-
-async fn settle(claimed: Claimed, published: &[i64]) {
-    let published = published.iter().copied().map(MessageId::new);
-    claimed.claim.settle(Settlement::published(published)).await.unwrap();
-}
-
-/// An id that was never used, below what comes next: its transaction rolled back.
-async fn gap(stage: &Stage) -> i64 {
-    let (id, transaction) = stage.begin().await;
-    transaction.rollback().await.unwrap();
-    id
-}
+use self::stage::{LOOK_EVERY, Stage, gap, settle};
+use super::support::{Database, ROLE, STORE, claim, ids, refused, tenant};
 
 /// A message whose transaction commits late is handed out by the very next claim, however far claims went beyond it
 /// meanwhile: whether it began before the store did, or in the middle of the drain.
