@@ -34,7 +34,7 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
         "Fairness",
         format!(
             "{count} messages of one tenant, one each {} ms, committed in the relay's process; without other tenants, \
-             and beside one with {} pending rows and one whose publisher hangs. Default settings.",
+             and beside one with {} pending rows and one whose publisher hangs. Default settings; nothing is flushed to the disk.",
             INTERVAL.as_millis(),
             number(as_f64(backlog))
         ),

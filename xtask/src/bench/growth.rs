@@ -50,7 +50,8 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
         "Cost as work grows",
         format!(
             "Medians of {TRIES}: a claim of {BATCH} with its release, a probe, a health check; the first probe apart, \
-             for it clears up for those after it. Published rows are kept. No vacuum runs but where it is said."
+             for it clears up for those after it. Published rows are kept. No vacuum runs but where it is said, and nothing \
+             is flushed to the disk."
         ),
         &["state", "claim ms", "probe ms", "first probe ms", "health ms", "to", "claim", "probe", "health"],
     );

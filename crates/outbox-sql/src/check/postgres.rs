@@ -163,7 +163,9 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
     if facts.settling == Settling::Mark
         && live.columns.iter().any(|column| column.name == *marked && !column.may_update)
     {
-        found.push(Finding::error(format!("this role may not mark {name}.{marked}: GRANT UPDATE ON {name}")));
+        found.push(Finding::error(format!(
+            "this role may not mark {name}.{marked}: GRANT UPDATE ({marked}) ON {name}"
+        )));
     }
     for (part, column) in table.columns().named() {
         match live.columns.iter().find(|live| live.name == column) {

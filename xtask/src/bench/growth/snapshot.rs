@@ -11,7 +11,7 @@ use crate::bench::bed::{Bed, PUBLISHED, tenants};
 use crate::bench::ledger::{Ledger, publish};
 use crate::bench::report::{Section, number, times};
 use crate::bench::rivals::relay_plainly;
-use crate::bench::stats::{as_f64, micros_each};
+use crate::bench::stats::{as_f64, median, micros_each};
 
 /// Who drains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,19 +37,28 @@ impl Who {
 
 pub(super) async fn measure(bench: &Bench<'_>) -> Result<Section> {
     let rows = bench.size(20_000, 50_000);
+    let repetitions = bench.size(1, 3);
     let bed = Bed::start(&[("autovacuum", "off")]).await?;
     let mut section = Section::new(
         "An old snapshot, held by another session",
         format!(
-            "A drain of {} rows of one tenant, without and with it, one after the other.",
+            "A drain of {} rows of one tenant, without and with it, one after the other; medians of {repetitions}.",
             number(as_f64(rows))
         ),
         &["variant", "rows/s", "rows/s with it", "slower", "server µs/row", "server µs/row with it"],
     );
     let all = [Who::Plain, Who::Relay32, Who::Watermark32, Who::RelayDefaults, Who::WatermarkDefaults];
     for who in all {
-        let free = drain(&bed, who, rows, false).await.with_context(|| who.name())?;
-        let held = drain(&bed, who, rows, true).await.with_context(|| who.name())?;
+        let (mut frees, mut helds) = (Vec::new(), Vec::new());
+        for _ in 0..repetitions {
+            frees.push(drain(&bed, who, rows, false).await.with_context(|| who.name())?);
+            helds.push(drain(&bed, who, rows, true).await.with_context(|| who.name())?);
+        }
+        let middle = |runs: &[(f64, f64)]| {
+            let (rates, costs): (Vec<_>, Vec<_>) = runs.iter().copied().unzip();
+            (median(&rates), median(&costs))
+        };
+        let (free, held) = (middle(&frees), middle(&helds));
         bench.progress.tell(&format!("old snapshot, {}: {} to {} rows/s", who.name(), free.0, held.0));
         section.row([
             who.name().to_owned(),
