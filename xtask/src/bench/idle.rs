@@ -37,7 +37,9 @@ pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
         &["tenants", "statements/s", "round trips/s", "client CPU ms/min", "server CPU ms/min"],
     );
     let (mut statements, mut client) = (0.0, 0.0);
-    for count in [Some(1), Some(100), Some(1_000), Some(10_000), None] {
+    let counts: &[_] =
+        bench.size(&[Some(1), Some(10_000)], &[Some(1), Some(100), Some(1_000), Some(10_000), None]);
+    for &count in counts {
         let name = count.map_or("discovered".to_owned(), |count| super::report::count(count as u64));
         bench.progress.tell(&format!("idle, {name} tenants"));
         let idle = idle(&bed, count, time).await?;

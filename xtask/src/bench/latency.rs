@@ -66,7 +66,7 @@ impl Way {
 }
 
 pub(super) async fn measure(bench: &Bench<'_>) -> Result<Vec<Section>> {
-    let count = bench.size(15, 200);
+    let count = bench.size(6, 200);
     let mut section = Section::new(
         "From commit to publish",
         format!(
