@@ -19,7 +19,7 @@ mod walk;
 
 pub use self::append::{APPENDED, ID_STEP, append, chunks, ids, micros};
 pub use self::lock::{Lock, Session, lock, no_sentinel};
-pub use self::transaction::{COMMIT, ENDS_READS, ROLLBACK, VERIFY, begin_claim, no_autocommit};
+pub use self::transaction::{BeginClaim, COMMIT, ENDS_READS, ROLLBACK, VERIFY, begin_claim, no_autocommit};
 pub use self::walk::{Walk, WalkedTenant};
 use crate::dialect::Dialect;
 pub use crate::dialect::json::json_ids;
@@ -35,6 +35,8 @@ pub struct MySqlStatements {
     pub prove_writable: Arc<str>,
     /// Locks a tenant's row of the claims, if nobody has: tenant. A row says that it is locked now.
     pub lock: Arc<str>,
+    /// Locks a row of the claims as soon as nobody else has it. For the sentinel alone, which is let go at once: tenant.
+    pub wait: Arc<str>,
     /// Answers a row if there is a committed one for this tenant among the claims; waits for nobody: tenant.
     pub exists: Arc<str>,
     /// Adds a tenant's row to the claims. Only for whoever has the sentinel locked: tenant.
@@ -94,6 +96,7 @@ impl MySqlStatements {
         Ok(Self {
             prove_writable: words.prove_writable(Settling::Mark).into(),
             lock: format!("SELECT 1 FROM {claims} WHERE `tenant_id` = ? FOR UPDATE SKIP LOCKED").into(),
+            wait: format!("SELECT 1 FROM {claims} WHERE `tenant_id` = ? FOR UPDATE").into(),
             exists: format!("SELECT 1 FROM {claims} WHERE `tenant_id` = ?").into(),
             add: format!("INSERT INTO {claims} (`tenant_id`) VALUES (?)").into(),
             claim: words.claim("").into(),

@@ -45,7 +45,7 @@ const SETTINGS: &str = "concat_ws(' ', @@SESSION.innodb_lock_wait_timeout, @@SES
     @@SESSION.max_statement_time */ /*!80000 , @@SESSION.max_execution_time */)";
 
 /// Guard: the session's settings are the application's again when its connection is back, after a claim that
-/// settled, released, was held, and after one that added the tenant's row.
+/// settled, released, was held, and after one that added the tenant's row or waited for its turn to do so in vain.
 #[tokio::test]
 async fn a_connection_that_comes_back_has_the_application_s_settings() {
     let database = Database::create().await;
@@ -69,6 +69,12 @@ async fn a_connection_that_comes_back_has_the_application_s_settings() {
     let held = claim(&other, "acme").await;
     assert!(is_held(&store, "acme").await);
     assert_eq!(settings().await, before, "and it is the same session");
+    let mut adding = database.admin.begin().await.unwrap();
+    let lock = "SELECT 1 FROM outbox_message_claims WHERE tenant_id = '' FOR UPDATE";
+    sqlx::raw_sql(lock).execute(&mut *adding).await.unwrap();
+    assert!(is_held(&store, "globex").await, "its row cannot be added");
+    assert_eq!(settings().await, before, "after a wait for whoever adds a row");
+    adding.rollback().await.unwrap();
     drop(held);
     close(store).await;
     database.drop().await;

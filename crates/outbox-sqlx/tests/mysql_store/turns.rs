@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use outbox_core::{ClaimOutcome, Settlement, Store, StoreErrorKind};
+use outbox_core::{ClaimOutcome, ClaimRequest, Settlement, Store, StoreErrorKind};
 use outbox_sqlx::OutboxTable;
 
 use super::support::{Database, STORE, claim, freed, is_held, message, refused, request};
@@ -42,21 +42,96 @@ async fn replicas_that_meet_a_tenant_without_a_row_do_not_wait_for_each_other_s_
     database.drop().await;
 }
 
-/// While another adds a row, and has not committed, a claim of a tenant without one is told that it is held, at
-/// once: it waits neither for the sentinel nor for the insert.
-#[tokio::test]
-async fn a_row_being_added_by_another_is_not_waited_for() {
+/// Several tenants are claimed for the first time at the same moment: each is taken, and none is told to be held
+/// because another's row is being added. Again and again, with new tenants each time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_tenants_are_not_in_each_other_s_way() {
     let database = Database::create().await;
     let table = database.make(&OutboxTable::default()).await;
-    let store = database.store(table.description());
+    let stores: Vec<_> = (0..4).map(|_| database.store(table.description())).collect();
+    for round in 0..25 {
+        let claims: Vec<_> = stores
+            .iter()
+            .enumerate()
+            .map(|(nth, store)| {
+                let (store, request) = (store.clone(), patient(&format!("tenant {round} {nth}")));
+                tokio::spawn(async move { store.claim(&request).await.unwrap() })
+            })
+            .collect();
+        for claim in claims {
+            match claim.await.unwrap() {
+                ClaimOutcome::Claimed(claimed) => claimed.claim.settle(Settlement::release()).await.unwrap(),
+                other => panic!("round {round}: {other:?}"),
+            }
+        }
+    }
+    database.drop().await;
+}
+
+/// A claim that may take so long that the wait for the sentinel, a part of that, ends no test.
+fn patient(tenant: &str) -> ClaimRequest {
+    request(tenant).with_timeout(Duration::from_mins(20))
+}
+
+/// A session that has the sentinel locked and adds the row of `acme`.
+async fn adding(database: &Database) -> sqlx::Transaction<'static, sqlx::MySql> {
     let mut other = database.admin.begin().await.unwrap();
     let add = "SELECT 1 FROM outbox_message_claims WHERE tenant_id = '' FOR UPDATE;
                INSERT INTO outbox_message_claims (tenant_id) VALUES ('acme')";
     sqlx::raw_sql(add).execute(&mut *other).await.unwrap();
-    assert!(is_held(&store, "acme").await);
-    assert!(is_held(&store, "globex").await, "its row cannot be added now");
+    other
+}
+
+/// While another adds a row, a claim of another tenant without one waits until that is done, and has its tenant.
+#[tokio::test]
+async fn a_new_tenant_is_claimed_as_soon_as_another_is_added() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    let store = database.store(table.description());
+    let other = adding(&database).await;
+    let claiming = tokio::spawn(async move { store.claim(&patient("globex")).await.unwrap() });
+    while database.waiting(STORE).await == 0 && !claiming.is_finished() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    other.commit().await.unwrap();
+    let outcome = claiming.await.unwrap();
+    assert!(matches!(outcome, ClaimOutcome::Claimed(_)), "{outcome:?}");
+    drop(outcome);
+    database.drop().await;
+}
+
+/// A sentinel that somebody keeps is waited for no longer than a part of the operation's time: then the new tenant
+/// counts as held, and what the claim was made with is given back. With little time it is not waited for at all. Nobody
+/// else feels it: a tenant that has a row is claimed, and told to be held, without a wait.
+#[tokio::test]
+async fn a_sentinel_that_is_kept_delays_new_tenants_alone_and_not_for_long() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    let stores = [(); 3].map(|()| database.store(table.description()));
+    let [store, mine, others] = &stores;
+    claim(mine, "initech").await.claim.settle(Settlement::release()).await.unwrap();
+    let other = adding(&database).await;
+    assert!(is_held(store, "acme").await, "its row is not there yet");
+    assert!(is_held(store, "globex").await, "its row cannot be added now");
+    let hasty = store.claim(&request("globex").with_timeout(Duration::from_secs(2))).await.unwrap();
+    assert!(matches!(hasty, ClaimOutcome::Held), "{hasty:?}");
+    assert_eq!(database.transactions(STORE).await, 0);
+
+    // The claims of a tenant with a row come to their end while the other waits for the sentinel, however slow they are.
+    let waiting = store.clone();
+    let waiting = tokio::spawn(async move { waiting.claim(&patient("globex")).await.unwrap() });
+    while database.waiting(STORE).await == 0 && !waiting.is_finished() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let held = claim(mine, "initech").await;
+    assert!(is_held(others, "initech").await);
+    held.claim.settle(Settlement::release()).await.unwrap();
+    assert!(!waiting.is_finished(), "they waited for the sentinel");
     other.rollback().await.unwrap();
-    freed(&store, "acme").await.claim.settle(Settlement::release()).await.unwrap();
+    let outcome = waiting.await.unwrap();
+    assert!(matches!(outcome, ClaimOutcome::Claimed(_)), "{outcome:?}");
+    drop(outcome);
+    freed(store, "acme").await.claim.settle(Settlement::release()).await.unwrap();
     database.drop().await;
 }
 

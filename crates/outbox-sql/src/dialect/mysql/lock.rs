@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use outbox_core::{StoreError, StoreOperation};
 
-use super::{COMMIT, MySqlStatements, SENTINEL};
+use super::{BeginClaim, COMMIT, MySqlStatements, SENTINEL};
 
 /// A connection, as far as locking a tenant needs it.
 pub trait Session: Send {
@@ -59,8 +59,9 @@ enum Row {
     Missing,
 }
 
-/// Begins a transaction with [`begin_claim`](super::begin_claim)'s text, and locks a tenant in it. Waits for no other
-/// session; where another adds the same row without the sentinel, for as long as the text says.
+/// Begins a transaction as [`begin_claim`](super::begin_claim) says, and locks a tenant in it. Waits for no session that
+/// holds a tenant. A tenant without a row is added: while another adds one it waits for that, a while, and where another
+/// adds the same row without the sentinel, for as long as a lock may be waited for.
 ///
 /// # Errors
 /// What a statement fails with. The connection is to be closed then.
@@ -70,10 +71,10 @@ enum Row {
 pub async fn lock<S: Session>(
     session: &mut S,
     statements: &MySqlStatements,
-    begin: &str,
+    begin: &BeginClaim,
     tenant: &str,
 ) -> Result<Lock, S::Error> {
-    session.run(begin).await?;
+    session.run(&begin.text).await?;
     match try_row(session, statements, tenant).await? {
         Row::Ours => return Ok(Lock::Taken),
         Row::Anothers => return Ok(Lock::Held),
@@ -81,7 +82,7 @@ pub async fn lock<S: Session>(
     }
 
     // Whoever adds a row has the sentinel locked, so that nobody waits for another's insert.
-    match try_row(session, statements, SENTINEL).await? {
+    match lock_sentinel(session, statements, begin).await? {
         Row::Ours => {}
         Row::Anothers => return Ok(Lock::Held),
         Row::Missing => return Ok(Lock::NoSentinel),
@@ -95,7 +96,7 @@ pub async fn lock<S: Session>(
         }
     }
     session.run(COMMIT).await?;
-    session.run(begin).await?;
+    session.run(&begin.text).await?;
     Ok(match try_row(session, statements, tenant).await? {
         Row::Ours => Lock::Taken,
         Row::Anothers | Row::Missing => Lock::Held,
@@ -112,6 +113,25 @@ async fn try_row<S: Session>(
         return Ok(Row::Ours);
     }
     Ok(if session.has_row(&statements.exists, tenant).await? { Row::Anothers } else { Row::Missing })
+}
+
+/// Locks the sentinel. Another has it for as long as it takes to add a row, and never for a batch: so it is waited for,
+/// with nothing locked meanwhile that anybody else could wait for.
+async fn lock_sentinel<S: Session>(
+    session: &mut S,
+    statements: &MySqlStatements,
+    begin: &BeginClaim,
+) -> Result<Row, S::Error> {
+    let row = try_row(session, statements, SENTINEL).await?;
+    let Some(wait) = begin.wait.as_deref().filter(|_| row == Row::Anothers) else { return Ok(row) };
+    session.run(wait).await?;
+    match session.has_row(&statements.wait, SENTINEL).await {
+        Ok(true) => Ok(Row::Ours),
+        Ok(false) => Ok(Row::Missing),
+        // Whether the server ended the statement or the transaction, a rollback is right.
+        Err(error) if S::is_conflict(&error) => Ok(Row::Anothers),
+        Err(error) => Err(error),
+    }
 }
 
 /// The error of a claim that [`Lock::NoSentinel`] came of. `table` is for a person to read.

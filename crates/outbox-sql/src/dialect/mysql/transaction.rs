@@ -46,7 +46,16 @@ pub const COMMIT: &str = concat!(restore!(), "; COMMIT AND NO CHAIN NO RELEASE")
 /// after [`COMMIT`].
 pub const ROLLBACK: &str = concat!(restore!(), "; ROLLBACK AND NO CHAIN NO RELEASE");
 
-/// Begins the transaction of a claim: one text of several statements, without parameters.
+/// What a claim begins with: [`begin_claim`].
+#[derive(Debug, Clone)]
+pub struct BeginClaim {
+    /// One text of several statements, without parameters.
+    pub(super) text: String,
+    /// The next waits for a lock end soon, within the operation's time. `None`: there is no time for one.
+    pub(super) wait: Option<String>,
+}
+
+/// Begins the transaction of a claim.
 ///
 /// READ COMMITTED, so that the read after the lock sees what the last holder marked, and so that no gap is locked
 /// where the application inserts, whatever the server's default; READ WRITE, so that a read-only server refuses
@@ -55,14 +64,16 @@ pub const ROLLBACK: &str = concat!(restore!(), "; ROLLBACK AND NO CHAIN NO RELEA
 /// A setting of MySQL or MariaDB holds for the session, not for the transaction. So the old ones are kept in the
 /// session's own variables, from where [`COMMIT`] and [`ROLLBACK`] take them back; a connection that came to
 /// neither must be closed. Meanwhile no statement and no wait for a lock takes longer than `timeout` (in whole
-/// seconds, at least one), the session ends if it hears nothing for `silence`, and no shorter timeout ends it.
-pub fn begin_claim(statements: &MySqlStatements, timeout: Duration, silence: Duration) -> String {
+/// seconds, at least one), the session ends if it hears nothing for `silence`, and no shorter timeout ends it. The wait
+/// for another that adds a tenant's row takes a twentieth of `timeout` at most, at least a second, and does not take
+/// place below three: servers look once a second whether a wait is over, and it has to end before the operation does.
+pub fn begin_claim(statements: &MySqlStatements, timeout: Duration, silence: Duration) -> BeginClaim {
     let seconds = |time: Duration| {
         let whole = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
         whole.clamp(1, LONGEST)
     };
     let (wait, silence) = (seconds(timeout), seconds(silence));
-    format!(
+    let text = format!(
         "{KEEP}; \
          SET SESSION innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}, wait_timeout = {silence}, \
          sql_safe_updates = 0 \
@@ -73,8 +84,15 @@ pub fn begin_claim(statements: &MySqlStatements, timeout: Duration, silence: Dur
          {prove}",
         milliseconds = wait * 1_000,
         prove = statements.prove_writable,
-    )
+    );
+    let a_while = (wait / 20).max(1);
+    let wait =
+        (timeout >= LEAST_FOR_A_WAIT).then(|| format!("SET SESSION innodb_lock_wait_timeout = {a_while}"));
+    BeginClaim { text, wait }
 }
+
+/// How long an operation has to be for a wait within it.
+const LEAST_FOR_A_WAIT: Duration = Duration::from_secs(3);
 
 /// The longest that each of the settings can be on every system, in seconds.
 const LONGEST: u64 = 2_147_483;
@@ -97,7 +115,7 @@ mod tests {
     fn what_is_set_is_kept_before_and_restored_before_the_end() -> Result<(), InvalidTable> {
         let statements = MySqlStatements::new(&OutboxTable::default())?;
         let begin = begin_claim(&statements, Duration::from_millis(5_001), Duration::from_secs(600));
-        let set = begin.split("; ").nth(1).unwrap_or_default();
+        let set = begin.text.split("; ").nth(1).unwrap_or_default();
         assert!(set.starts_with("SET SESSION "), "{set}");
         let settings = |text: &str| -> Vec<String> {
             let words = text
@@ -128,8 +146,19 @@ mod tests {
             "START TRANSACTION READ WRITE; ",
             "UPDATE `outbox_message` SET `published_at` = `published_at` WHERE FALSE",
         ]
-        .map(|part| begin.find(part));
-        assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{begin}");
+        .map(|part| begin.text.find(part));
+        assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{begin:?}");
+        Ok(())
+    }
+
+    #[test]
+    fn a_wait_ends_well_before_the_operation() -> Result<(), InvalidTable> {
+        let statements = MySqlStatements::new(&OutboxTable::default())?;
+        let wait = |seconds| begin_claim(&statements, Duration::from_secs(seconds), Duration::MAX).wait;
+        assert_eq!(wait(2), None);
+        for (timeout, most) in [(3, 1), (30, 1), (100, 5), (u64::MAX, LONGEST / 20)] {
+            assert_eq!(wait(timeout), Some(format!("SET SESSION innodb_lock_wait_timeout = {most}")));
+        }
         Ok(())
     }
 }
