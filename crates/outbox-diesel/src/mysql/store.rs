@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use diesel::mysql::Mysql;
+use diesel::result::Error;
 use diesel::sql_types::{BigInt, Binary, Untyped};
 use diesel_async::AsyncMysqlConnection;
 use outbox_core::{
@@ -14,7 +15,7 @@ use outbox_core::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::mysql::{ENDS_READS, Walk, json_tenants, no_autocommit};
+use outbox_sql::dialect::mysql::{ASK_SERVER, Walk, check_server, json_tenants};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 
@@ -35,6 +36,9 @@ const MAX_SILENCE: Duration = Duration::from_secs(600);
 /// A claim keeps one connection of the pool until it is settled or dropped, and never needs a second. Give the
 /// relay a pool of its own, of its concurrency and two more; with fewer it is correct, and slower.
 ///
+/// Before its first probe or claim it asks for the server's name and the session's `autocommit`: `TiDB`, which locks
+/// nothing, and sessions without autocommit are refused with a permanent error.
+///
 /// What the server says is told by its text, since Diesel keeps the error's number to itself: a server that speaks
 /// another language than English (`lc_messages`) is understood less well.
 ///
@@ -50,8 +54,8 @@ pub struct MySqlStore {
     pub(super) display_name: Arc<str>,
     pub(super) max_silence: Duration,
     pub(super) settling: Settling,
-    /// Whether the pool's sessions were seen to end their reads.
-    ends_reads: Arc<AtomicBool>,
+    /// Whether the pool's server and sessions were seen to keep a claim's promise.
+    asked: Arc<AtomicBool>,
 }
 
 impl MySqlStore {
@@ -66,7 +70,7 @@ impl MySqlStore {
         let display_name = table.display_name(Dialect::MySql).into();
         let (pool, table) = (pool.into(), MySqlTable::new(table)?);
         let (max_silence, settling) = (MAX_SILENCE, Settling::default());
-        Ok(Self { pool, table, display_name, max_silence, settling, ends_reads: Arc::default() })
+        Ok(Self { pool, table, display_name, max_silence, settling, asked: Arc::default() })
     }
 
     /// Sets how long the server hears nothing from a claim before it ends its session and frees the tenant, in
@@ -113,19 +117,25 @@ impl MySqlStore {
         Ok(rows)
     }
 
-    /// Asked once: sessions of a pool are alike.
-    async fn ends_reads(&self) -> Result<bool, Failure> {
-        if !self.ends_reads.load(Ordering::Relaxed) {
-            let mut connection = ArmedConnection::acquire(&self.pool).await?;
-            let question = Statement::<Mysql, Untyped>::new(ENDS_READS);
-            let rows: Vec<Values> = question.rows(connection.get()?).await?;
-            if rows.is_empty() {
-                return Ok(false);
-            }
-            connection.give_back();
-            self.ends_reads.store(true, Ordering::Relaxed);
+    /// Before anything is probed or claimed; once, since sessions of a pool are alike.
+    async fn ask_once(&self, operation: StoreOperation) -> Result<(), StoreError> {
+        if self.asked.load(Ordering::Relaxed) {
+            return Ok(());
         }
-        Ok(true)
+        let (connection, (autocommit, server)) =
+            self.ask_server().await.map_err(|error| self.context(operation).error(error))?;
+        check_server(operation, autocommit, &server)?;
+        connection.give_back();
+        self.asked.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn ask_server(&self) -> Result<(ArmedConnection, (i64, String)), Failure> {
+        let mut connection = ArmedConnection::acquire(&self.pool).await?;
+        let question = Statement::<Mysql, Untyped>::new(ASK_SERVER);
+        let answers: Vec<Values> = question.rows(connection.get()?).await?;
+        let answer = answers.first().ok_or(Error::NotFound)?;
+        Ok((connection, (answer.expect(0)?, answer.expect_text(1)?)))
     }
 
     async fn named(&self, json: String) -> Result<Vec<OldestPending>, Failure> {
@@ -180,9 +190,7 @@ impl Store for MySqlStore {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
         within(request.timeout, operation, async {
-            if !self.ends_reads().await.map_err(|error| context.error(error))? {
-                return Err(no_autocommit());
-            }
+            self.ask_once(operation).await?;
             let found = match &request.tenants {
                 Tenants::Named(tenants) => self.named(json_tenants(tenants.iter())).await,
                 Tenants::Discovered => self.discovered().await,
@@ -197,6 +205,11 @@ impl Store for MySqlStore {
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
-        within(request.timeout, StoreOperation::Claim, self.take(request)).await
+        let operation = StoreOperation::Claim;
+        within(request.timeout, operation, async {
+            self.ask_once(operation).await?;
+            self.take(request).await
+        })
+        .await
     }
 }

@@ -14,12 +14,15 @@ use outbox_core::{Settling, TenantId};
 mod append;
 pub mod error;
 mod lock;
+mod server;
 mod transaction;
 mod walk;
 
 pub use self::append::{APPENDED, ID_STEP, append, chunks, ids, micros};
 pub use self::lock::{Lock, Session, lock, no_sentinel};
-pub use self::transaction::{BeginClaim, COMMIT, ENDS_READS, ROLLBACK, VERIFY, begin_claim, no_autocommit};
+pub(crate) use self::server::locks_nothing;
+pub use self::server::{ASK_SERVER, check_server};
+pub use self::transaction::{BeginClaim, COMMIT, ROLLBACK, VERIFY, begin_claim};
 pub use self::walk::{Walk, WalkedTenant};
 use crate::dialect::Dialect;
 pub use crate::dialect::json::json_ids;

@@ -11,7 +11,7 @@ use outbox_core::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::mysql::{ENDS_READS, Walk, json_tenants, no_autocommit};
+use outbox_sql::dialect::mysql::{ASK_SERVER, Walk, check_server, json_tenants};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 use sqlx::mysql::MySqlRow;
@@ -30,6 +30,9 @@ const MAX_SILENCE: Duration = Duration::from_mins(10);
 /// A claim keeps one connection of the pool until it is settled or dropped, and never needs a second. Give the
 /// relay a pool of its own, of its concurrency and two more; with fewer it is correct, and slower.
 ///
+/// Before its first probe or claim it asks for the server's name and the session's `autocommit`: `TiDB`, which locks
+/// nothing, and sessions without autocommit are refused with a permanent error.
+///
 /// # Cancellation
 /// An operation whose future is dropped, or that overruns its request's timeout, closes its connection: the pool
 /// opens another when it needs one. A statement that runs at that moment ends on the server at its own end, and at
@@ -42,8 +45,8 @@ pub struct MySqlStore {
     pub(super) display_name: Arc<str>,
     pub(super) max_silence: Duration,
     pub(super) settling: Settling,
-    /// Whether the pool's sessions were seen to end their reads.
-    ends_reads: Arc<AtomicBool>,
+    /// Whether the pool's server and sessions were seen to keep a claim's promise.
+    asked: Arc<AtomicBool>,
 }
 
 impl MySqlStore {
@@ -55,7 +58,7 @@ impl MySqlStore {
         let display_name = table.display_name(Dialect::MySql).into();
         let table = MySqlTable::new(table)?;
         let (max_silence, settling) = (MAX_SILENCE, Settling::default());
-        Ok(Self { pool, table, display_name, max_silence, settling, ends_reads: Arc::default() })
+        Ok(Self { pool, table, display_name, max_silence, settling, asked: Arc::default() })
     }
 
     /// Sets how long the server hears nothing from a claim before it ends its session and frees the tenant, in
@@ -92,17 +95,23 @@ impl MySqlStore {
         &self.pool
     }
 
-    /// Asked once: sessions of a pool are alike.
-    async fn ends_reads(&self) -> sqlx::Result<bool> {
-        if !self.ends_reads.load(Ordering::Relaxed) {
-            let mut connection = ArmedConnection::acquire(&self.pool).await?;
-            if sqlx::query(ENDS_READS).persistent(false).fetch_optional(connection.get()?).await?.is_none() {
-                return Ok(false);
-            }
-            connection.give_back();
-            self.ends_reads.store(true, Ordering::Relaxed);
+    /// Before anything is probed or claimed; once, since sessions of a pool are alike.
+    async fn ask_once(&self, operation: StoreOperation) -> Result<(), StoreError> {
+        if self.asked.load(Ordering::Relaxed) {
+            return Ok(());
         }
-        Ok(true)
+        let (connection, (autocommit, server)) =
+            self.ask_server().await.map_err(|error| self.context(operation).error(error))?;
+        check_server(operation, autocommit, &server)?;
+        connection.give_back();
+        self.asked.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn ask_server(&self) -> sqlx::Result<(ArmedConnection, (i64, String))> {
+        let mut connection = ArmedConnection::acquire(&self.pool).await?;
+        let answer = sqlx::query_as(ASK_SERVER).persistent(false).fetch_one(connection.get()?).await?;
+        Ok((connection, answer))
     }
 
     async fn named(&self, json: String) -> sqlx::Result<Vec<OldestPending>> {
@@ -168,9 +177,7 @@ impl Store for MySqlStore {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
         within(request.timeout, operation, async {
-            if !self.ends_reads().await.map_err(|error| context.error(error))? {
-                return Err(no_autocommit());
-            }
+            self.ask_once(operation).await?;
             let found = match &request.tenants {
                 Tenants::Named(tenants) => self.named(json_tenants(tenants.iter())).await,
                 Tenants::Discovered => self.discovered().await,
@@ -185,6 +192,11 @@ impl Store for MySqlStore {
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
-        within(request.timeout, StoreOperation::Claim, self.take(request)).await
+        let operation = StoreOperation::Claim;
+        within(request.timeout, operation, async {
+            self.ask_once(operation).await?;
+            self.take(request).await
+        })
+        .await
     }
 }

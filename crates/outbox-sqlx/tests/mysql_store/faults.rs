@@ -1,11 +1,14 @@
 //! Real faults, on a server of our own: ended sessions, restarts, crashes, a silent network, a read-only server.
 
+use std::error::Error;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use outbox_core::{MessageId, Relay, RelayConfig, Settlement, Store, StoreErrorKind};
+use outbox_core::{
+    MessageId, ProbeRequest, Relay, RelayConfig, Settlement, Store, StoreErrorKind, StoreOperation, Tenants,
+};
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::mysql::MySqlTable;
+use outbox_sqlx::mysql::{MySqlTable, Severity};
 use outbox_testkit::Recorder;
 use sqlx::mysql::MySqlConnectOptions;
 use xtask::servers::{MariaDb, Proxy};
@@ -85,6 +88,39 @@ async fn a_read_only_server_refuses_the_claim_itself() {
     assert!(found.iter().any(|finding| finding.message.contains("read-only (read_only)")), "{found:?}");
     server.execute("mysql", "SET GLOBAL read_only = 0").unwrap();
     assert_eq!(freed(&store, "acme").await.messages.len(), 1);
+}
+
+/// A server that calls itself `TiDB`, which takes the claim's lock and does not keep it: whatever comes first is refused,
+/// for good and in words that say why, and nothing is published.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_locks_nothing_is_refused_before_any_claim() {
+    let server = MariaDb::start(&[("version", "8.0.11-TiDB-v8.5.0")]).unwrap();
+    let (database, table) = stage(&server).await;
+    let store = database.store(table.description());
+    database.append(&table, &[message("acme", "1")]).await;
+    let says = |said: &str| {
+        assert!(said.contains("the server is TiDB (8.0.11-TiDB-v8.5.0"), "{said}");
+        assert!(said.contains("use MySQL or MariaDB"), "{said}");
+    };
+    for _ in 0..2 {
+        let error = refused(&store, "acme").await;
+        assert_eq!((error.kind(), error.operation()), (StoreErrorKind::Permanent, StoreOperation::Claim));
+        says(error.message());
+        let error = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap_err();
+        assert_eq!((error.kind(), error.operation()), (StoreErrorKind::Permanent, StoreOperation::Probe));
+        says(error.message());
+    }
+    let found = store.check().await.unwrap();
+    assert!(found.len() == 1 && found[0].severity == Severity::Error, "{found:?}");
+    says(&found[0].message);
+
+    let recorder = Recorder::new();
+    let config = RelayConfig::builder().tenants(["acme"]).build().unwrap();
+    let relay = Relay::builder(store, recorder.clone(), config).build().unwrap();
+    let error = relay.drain().await.unwrap_err();
+    says(&error.source().unwrap().to_string());
+    assert!(recorder.deliveries().is_empty());
+    assert_eq!(database.locked_claims(&table).await, 0);
 }
 
 /// A server that is frozen and goes on: operations fail in their time, and the claim that lived through it settles.

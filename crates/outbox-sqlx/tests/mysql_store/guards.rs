@@ -138,9 +138,9 @@ async fn a_silent_holder_loses_the_tenant_within_its_bound_and_not_before() {
 }
 
 /// Guard: a probe is refused where a read ends no transaction. It would look at one snapshot for ever, and health
-/// would be green.
+/// would be green. So is a claim, which may come before it.
 #[tokio::test]
-async fn a_probe_without_autocommit_is_refused() {
+async fn a_probe_or_a_claim_without_autocommit_is_refused() {
     let database = Database::create().await;
     let table = database.make(&OutboxTable::default()).await;
     let pool = StorePool::that_begins(database.options_of(STORE), 1, "SET autocommit = 0");
@@ -150,6 +150,8 @@ async fn a_probe_without_autocommit_is_refused() {
         assert_eq!(error.kind(), StoreErrorKind::Permanent);
         assert!(error.message().starts_with("autocommit is off in the pool's sessions"), "{error}");
     }
+    let error = refused(&store, "acme").await;
+    assert!(error.message().starts_with("autocommit is off in the pool's sessions"), "{error}");
     drop(pool);
     close(store).await;
     database.drop().await;

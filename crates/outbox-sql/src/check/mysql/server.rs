@@ -2,9 +2,14 @@
 
 use super::Facts;
 use crate::check::Finding;
+use crate::dialect::mysql::locks_nothing;
 
 pub(super) fn check_server(facts: &Facts, found: &mut Vec<Finding>) {
-    if let Some(version) = facts.setting("version").filter(|version| !is_recent(version)) {
+    let version = facts.setting("version").unwrap_or_default();
+    let comment = facts.setting("version_comment").unwrap_or_default();
+    if let Some(why) = locks_nothing(&format!("{version}, {comment}")) {
+        found.push(Finding::error(why));
+    } else if !is_recent(version) {
         found.push(Finding::error(format!(
             "the server is {version}: the store needs MariaDB from 10.6 or MySQL from 8.0.14"
         )));

@@ -122,6 +122,8 @@ fn what_a_server_or_a_session_must_not_be_is_found() {
     for (name, value, word) in [
         ("read_only", "ON", "read-only"),
         ("version", "5.7.44", "MySQL from 8.0.14"),
+        ("version", "8.0.11-TiDB-v8.5.0", "which takes SKIP LOCKED and locks nothing"),
+        ("version_comment", "TiDB Server (Apache License 2.0)", "use MySQL or MariaDB"),
         ("autocommit", "OFF", "autocommit is off"),
         ("sql_mode", "EMPTY_STRING_IS_NULL", "EMPTY_STRING_IS_NULL"),
     ] {

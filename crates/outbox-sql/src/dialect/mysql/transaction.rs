@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use outbox_core::{StoreError, StoreOperation};
-
 use super::MySqlStatements;
 
 /// Gives back the session's settings; a macro, since a constant text is made of it.
@@ -23,19 +21,6 @@ macro_rules! restore {
 
 /// Asks nothing, of a session that is still there.
 pub const VERIFY: &str = "DO 1";
-
-/// Answers a row, if a read of this session ends its own transaction.
-pub const ENDS_READS: &str = "SELECT 1 FROM DUAL WHERE @@autocommit";
-
-/// The error of a session where [`ENDS_READS`] answers none: its probes would see what was there at its first read,
-/// for ever, and nobody would be told.
-pub fn no_autocommit() -> StoreError {
-    StoreError::permanent(
-        StoreOperation::Probe,
-        "autocommit is off in the pool's sessions, where every read would see an old snapshot: switch it on for the \
-         relay's pool",
-    )
-}
 
 /// Commits, with the session's settings as they were before: one text of several statements. They come first, so
 /// that nothing is committed if one of them fails. Neither another transaction nor the session's end follows, whatever

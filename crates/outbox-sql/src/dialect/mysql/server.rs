@@ -1,0 +1,59 @@
+//! What a store asks once, before it looks for anything: whether server and session keep a claim's promise.
+
+use outbox_core::{StoreError, StoreOperation};
+
+/// Asks whether a read of this session ends its own transaction, as a number that is 0 if not; and what the server calls
+/// itself, as a text: for [`check_server`].
+pub const ASK_SERVER: &str =
+    "SELECT cast(@@autocommit AS signed), cast(concat_ws(', ', version(), @@version_comment) AS char)";
+
+/// Looks at the answer to [`ASK_SERVER`].
+///
+/// # Errors
+/// A permanent error where a claim excludes nobody, since the server locks nothing; and where a probe would see what was
+/// there at its session's first read, for ever. Nobody would be told of either.
+pub fn check_server(operation: StoreOperation, autocommit: i64, server: &str) -> Result<(), StoreError> {
+    if let Some(why) = locks_nothing(server) {
+        return Err(StoreError::permanent(operation, why));
+    }
+    if autocommit == 0 {
+        return Err(StoreError::permanent(
+            operation,
+            "autocommit is off in the pool's sessions, where every read would see an old snapshot: switch it on for \
+             the relay's pool",
+        ));
+    }
+    Ok(())
+}
+
+/// Why a server of this name cannot be used: it takes what the claim's lock says, and does nothing.
+pub(crate) fn locks_nothing(server: &str) -> Option<String> {
+    server.to_ascii_lowercase().contains("tidb").then(|| {
+        format!(
+            "the server is TiDB ({server}), which takes SKIP LOCKED and locks nothing, so that two relays would hold \
+             one tenant: use MySQL or MariaDB; docs/scaling.md tells of other engines"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_locks_nothing_is_refused_by_its_name() {
+        for server in [
+            "8.0.11-TiDB-v8.5.0, TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible",
+            "5.7.25-TiDB-v4.0.0-beta.2-720-g0df3b74f5, MySQL",
+            // Its version can be set to another server's.
+            "8.0.36, TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible",
+        ] {
+            let said = check_server(StoreOperation::Claim, 1, server).map_err(|error| error.to_string());
+            assert!(said.as_ref().is_err_and(|said| said.contains(&format!("TiDB ({server})"))), "{said:?}");
+        }
+        for server in ["10.11.8-MariaDB, Debian 12", "8.4.0, MySQL Community Server - GPL", "8.0.30-Vitess, "]
+        {
+            assert!(check_server(StoreOperation::Claim, 1, server).is_ok(), "{server}");
+        }
+    }
+}
