@@ -156,6 +156,8 @@ fn command_line(programs: &Path, settings: &[(String, String)], local: &Local) -
     let program = mariadbd(programs).unwrap_or_else(|| "mariadbd".into());
     let defaults = [
         ("datadir", format!("{folder}/data")),
+        // A server that starts removes what it takes for leftovers here: another's temporary tables, in a shared one.
+        ("tmpdir", folder.to_string()),
         ("port", local.address().port().to_string()),
         ("bind_address", "127.0.0.1".to_owned()),
         ("socket", format!("{folder}/mariadb.sock")),

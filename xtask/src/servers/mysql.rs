@@ -83,6 +83,7 @@ fn command_line(
         ("lc_messages_dir", programs.path("usr/share/mysql").display().to_string()),
         ("secure_file_priv", "NULL".to_owned()),
         ("datadir", format!("{folder}/data")),
+        ("tmpdir", folder.to_string()),
         ("port", local.address().port().to_string()),
         ("bind_address", "127.0.0.1".to_owned()),
         ("socket", format!("{folder}/mysql.sock")),

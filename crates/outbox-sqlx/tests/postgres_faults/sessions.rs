@@ -91,9 +91,9 @@ async fn recovers_from(name: &str, disturb: impl FnOnce(&mut Server) + Send) {
     gate.entered().await;
     disturb(&mut server);
     gate.open();
-    stage.wait_until_published().await;
+    replica.publishes_all_of(&stage).await;
     written.extend(stage.append("acme", 3).await);
-    stage.wait_until_published().await;
+    replica.publishes_all_of(&stage).await;
 
     recorder.assert_in_order();
     let mut accepted = recorder.accepted(&tenant("acme"));

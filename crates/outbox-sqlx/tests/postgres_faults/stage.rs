@@ -148,6 +148,19 @@ impl Replica {
         answer.unwrap_or_else(|_| panic!("health never got there: {last:#?}"))
     }
 
+    /// Waits until nothing of a stage is pending.
+    pub(crate) async fn publishes_all_of(&self, stage: &Stage) {
+        let publishing = async {
+            while stage.pending().await > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(BOUND, publishing).await.is_err() {
+            let report = self.relay.health().check().await;
+            panic!("something stays pending: {report:#?}\n{:#?}", self.journal.entries());
+        }
+    }
+
     /// Stops it.
     pub(crate) async fn stop(self) {
         soon("the relay stops", self.handle.stop()).await.unwrap();
