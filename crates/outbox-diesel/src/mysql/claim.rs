@@ -1,21 +1,17 @@
 //! The claim: one transaction, from the lock to the mark.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use diesel::mysql::Mysql;
 use diesel::sql_types::{BigInt, Binary, Untyped};
 use diesel_async::SimpleAsyncConnection;
-use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, Settlement, Settling, StoreError, StoreOperation, async_trait,
-};
-use outbox_sql::deadline::within;
+use outbox_core::{ClaimOutcome, ClaimRequest, MessageId, Settling, StoreError, StoreOperation};
+use outbox_sql::claim::{Held, Holder, Marked};
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::mysql::{
     COMMIT, Lock, MySqlStatements, ROLLBACK, Session, VERIFY, begin_claim, json_ids, lock, no_sentinel,
 };
 use outbox_sql::row::decode_batch;
-use outbox_sql::settlement::{HandedOut, check_marked};
 
 use super::ArmedConnection;
 use super::error::{Context, is_conflict};
@@ -24,16 +20,11 @@ use super::store::MySqlStore;
 use crate::connection::Failure;
 use crate::statement::Statement;
 
-/// A tenant held by a transaction. Its drop closes the connection, and the server rolls back.
+/// A session that holds a tenant by its transaction.
 #[derive(Debug)]
-pub(super) struct MySqlClaim {
-    /// `None` once the connection was lost.
-    connection: Option<ArmedConnection>,
+struct HoldingSession {
+    connection: ArmedConnection,
     statements: Arc<MySqlStatements>,
-    table: Arc<str>,
-    settling: Settling,
-    timeout: Duration,
-    handed_out: HandedOut,
 }
 
 impl MySqlStore {
@@ -47,15 +38,10 @@ impl MySqlStore {
         let rows = self.read(&mut connection, request).await.map_err(|error| context.error(error))?;
         let raw = rows.iter().map(Values::message);
         let messages = decode_batch(raw, &self.table.description, Dialect::MySql, operation)?;
-        let claim = MySqlClaim {
-            connection: Some(connection),
-            statements: Arc::clone(&self.table.statements),
-            table: Arc::clone(&self.display_name),
-            settling: self.settling,
-            timeout: request.timeout,
-            handed_out: HandedOut::of(&messages),
-        };
-        Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim))))
+        let statements = Arc::clone(&self.table.statements);
+        let (table, settling) = (Arc::clone(&self.display_name), self.settling);
+        let holder = HoldingSession { connection, statements };
+        Ok(Held { holder, table, settling, timeout: request.timeout, remembering: None }.claimed(messages))
     }
 
     /// A transaction that has the tenant's row locked; `None` if another has.
@@ -68,7 +54,11 @@ impl MySqlStore {
             ArmedConnection::acquire(&self.pool).await.map_err(|error| failed(error.into()))?;
         match lock(&mut connection, statements, &begin, tenant).await.map_err(failed)? {
             Lock::Taken => Ok(Some(connection)),
-            Lock::Held => end(connection, ROLLBACK).await.map_err(failed).map(|()| None),
+            Lock::Held => {
+                connection.run(ROLLBACK).await.map_err(failed)?;
+                connection.give_back();
+                Ok(None)
+            }
             Lock::Conflict => Ok(None),
             Lock::NoSentinel => Err(no_sentinel(&self.display_name)),
         }
@@ -114,66 +104,30 @@ impl Session for ArmedConnection {
     }
 }
 
-/// Ends the transaction, and gives the connection back as it was.
-async fn end(mut connection: ArmedConnection, how: &'static str) -> Result<(), Failure> {
-    connection.run(how).await?;
-    connection.give_back();
-    Ok(())
-}
+impl Holder for HoldingSession {
+    type Error = Failure;
 
-impl MySqlClaim {
-    fn context(&self, operation: StoreOperation) -> Context<'_> {
-        Context { operation, table: &self.table, settling: self.settling }
+    fn error(error: Failure, operation: StoreOperation, table: &str, settling: Settling) -> StoreError {
+        Context { operation, table, settling }.error(error)
     }
 
-    fn lost(operation: StoreOperation) -> StoreError {
-        StoreError::transient(operation, "the session that held the tenant was lost")
+    async fn verify(&mut self) -> Result<(), Failure> {
+        self.connection.run(VERIFY).await
     }
-}
 
-/// Marks or deletes, commits, and answers how many rows.
-async fn mark(
-    statements: &MySqlStatements,
-    mut connection: ArmedConnection,
-    json: String,
-) -> Result<usize, Failure> {
-    let mark = Statement::<Mysql, Untyped>::new(&statements.mark).bind::<Binary>(json.into_bytes());
-    let marked = mark.changes(connection.get()?).await?;
-    // The settings come first in it: an error says that nothing is marked, or that nobody knows.
-    end(connection, COMMIT).await?;
-    Ok(marked)
-}
+    async fn mark(mut self, published: Vec<MessageId>) -> Result<Marked, Failure> {
+        let json = json_ids(&published).into_bytes();
+        let mark = Statement::<Mysql, Untyped>::new(&self.statements.mark).bind::<Binary>(json);
+        let marked = mark.changes(self.connection.get()?).await?;
+        // The settings come first in it: an error says that nothing is marked, or that nobody knows.
+        self.connection.run(COMMIT).await?;
+        self.connection.give_back();
+        Ok(Marked { rows: u64::try_from(marked).unwrap_or_default(), committed: true })
+    }
 
-#[async_trait]
-impl Claim for MySqlClaim {
-    async fn verify(&mut self) -> Result<(), StoreError> {
-        let operation = StoreOperation::Verify;
-        // Out of the claim meanwhile: what does not come to its end closes the connection.
-        let mut connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let context = self.context(operation);
-        let connection = within(self.timeout, operation, async {
-            connection.run(VERIFY).await.map_err(|error| context.error(error))?;
-            Ok(connection)
-        })
-        .await?;
-        self.connection = Some(connection);
+    async fn roll_back(mut self) -> Result<(), Failure> {
+        self.connection.run(ROLLBACK).await?;
+        self.connection.give_back();
         Ok(())
-    }
-
-    async fn settle(mut self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
-        let operation = StoreOperation::Settle;
-        let published = self.handed_out.to_mark(settlement)?;
-        let connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let (statements, table, settling) = (&self.statements, &self.table, self.settling);
-        let context = Context { operation, table, settling };
-        let failed = |error| context.error(error);
-        within(self.timeout, operation, async {
-            if published.is_empty() {
-                return end(connection, ROLLBACK).await.map_err(failed);
-            }
-            let marked = mark(statements, connection, json_ids(&published)).await.map_err(failed)?;
-            check_marked(published.len(), u64::try_from(marked).unwrap_or_default(), table)
-        })
-        .await
     }
 }

@@ -15,6 +15,7 @@ use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
 
 use super::store::PostgresStore;
+use super::watermark;
 use crate::connection::{ArmedConnection, Failure};
 use crate::statement::Statement;
 
@@ -51,7 +52,8 @@ impl PostgresStore {
         (facts.standby, facts.read_only_by_default) = server.one_row(connection.get()?).await?;
         let several = self.pool.adapter().max_size().is_none_or(|size| size.get() > 1);
         if self.watermarks.is_some() && facts.table.is_some() {
-            facts.no_watermark = self.ask_facts(connection.get()?).await?.objection(&self.display_name);
+            let suitability = watermark::facts(connection.get()?, &self.table.statements).await?;
+            facts.no_watermark = suitability.objection(&self.display_name);
         }
         let pooled = several && self.is_pooled(connection.get()?).await? == Some(true);
         connection.give_back();

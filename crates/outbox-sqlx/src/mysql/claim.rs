@@ -1,35 +1,26 @@
 //! The claim: one transaction, from the lock to the mark.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, Settlement, Settling, StoreError, StoreOperation, async_trait,
-};
-use outbox_sql::deadline::within;
+use outbox_core::{ClaimOutcome, ClaimRequest, MessageId, Settling, StoreError, StoreOperation};
+use outbox_sql::claim::{Held, Holder, Marked};
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::mysql::{
     COMMIT, Lock, MySqlStatements, ROLLBACK, Session, VERIFY, begin_claim, json_ids, lock, no_sentinel,
 };
 use outbox_sql::row::decode_batch;
-use outbox_sql::settlement::{HandedOut, check_marked};
+use sqlx::AssertSqlSafe;
 use sqlx::mysql::MySqlRow;
-use sqlx::{AssertSqlSafe, MySqlConnection};
 
 use super::error::{Context, is_conflict};
 use super::store::MySqlStore;
 use super::{ArmedConnection, row};
 
-/// A tenant held by a transaction. Its drop closes the connection, and the server rolls back.
+/// A session that holds a tenant by its transaction.
 #[derive(Debug)]
-pub(super) struct MySqlClaim {
-    /// `None` once the connection was lost.
-    connection: Option<ArmedConnection>,
+struct HoldingSession {
+    connection: ArmedConnection,
     statements: Arc<MySqlStatements>,
-    table: Arc<str>,
-    settling: Settling,
-    timeout: Duration,
-    handed_out: HandedOut,
 }
 
 impl MySqlStore {
@@ -54,15 +45,10 @@ impl MySqlStore {
             .map_err(failed)?;
         let raw = rows.iter().map(row::message);
         let messages = decode_batch(raw, &self.table.description, Dialect::MySql, operation)?;
-        let claim = MySqlClaim {
-            connection: Some(connection),
-            statements: Arc::clone(&self.table.statements),
-            table: Arc::clone(&self.display_name),
-            settling: self.settling,
-            timeout: request.timeout,
-            handed_out: HandedOut::of(&messages),
-        };
-        Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim))))
+        let statements = Arc::clone(&self.table.statements);
+        let (table, settling) = (Arc::clone(&self.display_name), self.settling);
+        let holder = HoldingSession { connection, statements };
+        Ok(Held { holder, table, settling, timeout: request.timeout, remembering: None }.claimed(messages))
     }
 
     /// A transaction that has the tenant's row locked; `None` if another has.
@@ -74,7 +60,11 @@ impl MySqlStore {
         let mut connection = ArmedConnection::acquire(&self.pool).await.map_err(failed)?;
         match lock(&mut connection, statements, &begin, tenant).await.map_err(failed)? {
             Lock::Taken => Ok(Some(connection)),
-            Lock::Held => end(connection, ROLLBACK).await.map_err(failed).map(|()| None),
+            Lock::Held => {
+                connection.run(ROLLBACK).await.map_err(failed)?;
+                connection.give_back();
+                Ok(None)
+            }
             Lock::Conflict => Ok(None),
             Lock::NoSentinel => Err(no_sentinel(&self.display_name)),
         }
@@ -85,7 +75,8 @@ impl Session for ArmedConnection {
     type Error = sqlx::Error;
 
     async fn run(&mut self, statements: &str) -> sqlx::Result<()> {
-        run(self.get()?, statements).await
+        sqlx::raw_sql(AssertSqlSafe(statements)).execute(self.get()?).await?;
+        Ok(())
     }
 
     async fn has_row(&mut self, question: &Arc<str>, tenant: &str) -> sqlx::Result<bool> {
@@ -104,65 +95,29 @@ impl Session for ArmedConnection {
     }
 }
 
-/// Runs a text of several statements.
-async fn run(session: &mut MySqlConnection, statements: &str) -> sqlx::Result<()> {
-    sqlx::raw_sql(AssertSqlSafe(statements)).execute(session).await?;
-    Ok(())
-}
+impl Holder for HoldingSession {
+    type Error = sqlx::Error;
 
-/// Ends the transaction, and gives the connection back as it was.
-async fn end(mut connection: ArmedConnection, how: &'static str) -> sqlx::Result<()> {
-    run(connection.get()?, how).await?;
-    connection.give_back();
-    Ok(())
-}
-
-impl MySqlClaim {
-    fn context(&self, operation: StoreOperation) -> Context<'_> {
-        Context { operation, table: &self.table, settling: self.settling }
+    fn error(error: sqlx::Error, operation: StoreOperation, table: &str, settling: Settling) -> StoreError {
+        Context { operation, table, settling }.error(error)
     }
 
-    fn lost(operation: StoreOperation) -> StoreError {
-        StoreError::transient(operation, "the session that held the tenant was lost")
+    async fn verify(&mut self) -> sqlx::Result<()> {
+        self.connection.run(VERIFY).await
     }
-}
 
-#[async_trait]
-impl Claim for MySqlClaim {
-    async fn verify(&mut self) -> Result<(), StoreError> {
-        let operation = StoreOperation::Verify;
-        // Out of the claim meanwhile: what does not come to its end closes the connection.
-        let mut connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let context = self.context(operation);
-        let connection = within(self.timeout, operation, async {
-            let session = connection.get().map_err(|error| context.error(error))?;
-            run(session, VERIFY).await.map_err(|error| context.error(error))?;
-            Ok(connection)
-        })
-        .await?;
-        self.connection = Some(connection);
+    async fn mark(mut self, published: Vec<MessageId>) -> sqlx::Result<Marked> {
+        let mark = sqlx::query(AssertSqlSafe(Arc::clone(&self.statements.mark)));
+        let mark = mark.bind(json_ids(&published).into_bytes()).execute(self.connection.get()?).await?;
+        // The settings come first in it: an error says that nothing is marked, or that nobody knows.
+        self.connection.run(COMMIT).await?;
+        self.connection.give_back();
+        Ok(Marked { rows: mark.rows_affected(), committed: true })
+    }
+
+    async fn roll_back(mut self) -> sqlx::Result<()> {
+        self.connection.run(ROLLBACK).await?;
+        self.connection.give_back();
         Ok(())
-    }
-
-    async fn settle(mut self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
-        let operation = StoreOperation::Settle;
-        let published = self.handed_out.to_mark(settlement)?;
-        let mut connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let context = self.context(operation);
-        let failed = |error| context.error(error);
-        within(self.timeout, operation, async {
-            if published.is_empty() {
-                return end(connection, ROLLBACK).await.map_err(failed);
-            }
-            let answer = sqlx::query(AssertSqlSafe(Arc::clone(&self.statements.mark)))
-                .bind(json_ids(&published).into_bytes())
-                .execute(connection.get().map_err(failed)?)
-                .await
-                .map_err(failed)?;
-            // The settings come first in it: an error says that nothing is marked, or that nobody knows.
-            end(connection, COMMIT).await.map_err(failed)?;
-            check_marked(published.len(), answer.rows_affected(), &self.table)
-        })
-        .await
     }
 }

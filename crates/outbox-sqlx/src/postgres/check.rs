@@ -12,8 +12,8 @@ use outbox_sql::dialect::Dialect;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
-use super::ArmedConnection;
 use super::store::PostgresStore;
+use super::{ArmedConnection, watermark};
 use outbox_sql::deadline::within;
 
 /// How long a check may take.
@@ -43,7 +43,8 @@ impl PostgresStore {
             facts.pooled = self.is_pooled(connection.get()?).await?;
         }
         if self.watermarks.is_some() && facts.table.is_some() {
-            facts.no_watermark = self.ask_facts(connection.get()?).await?.objection(&self.display_name);
+            let suitability = watermark::facts(connection.get()?, &self.table.statements).await?;
+            facts.no_watermark = suitability.objection(&self.display_name);
         }
         connection.give_back();
         Ok(findings(&self.table.description, &facts))

@@ -1,202 +1,156 @@
 //! The claim: one transaction, from the lock to the mark.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Settlement, Settling, StoreError, StoreOperation,
-    async_trait,
+    ClaimOutcome, ClaimRequest, MessageId, OutboxMessage, Settling, StoreError, StoreOperation,
 };
+use outbox_sql::OutboxTable;
+use outbox_sql::claim::{Holder, Marked};
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::postgres::error::relay_rights;
-use outbox_sql::dialect::postgres::watermark::Remembering;
+use outbox_sql::dialect::postgres::claim::{Claiming, Reader, TenantLock};
+use outbox_sql::dialect::postgres::watermark::Suitability;
 use outbox_sql::dialect::postgres::{
     BEGIN_CLAIM, ClaimNumber, PostgresStatements, SERVER_TRAITS, ServerTraits, claim_settings,
 };
 use outbox_sql::row::decode_batch;
-use outbox_sql::settlement::{HandedOut, check_committed, check_marked};
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::ArmedConnection;
 use super::error::Context;
-use super::row;
 use super::store::PostgresStore;
-use outbox_sql::deadline::within;
+use super::{ArmedConnection, row, watermark};
 
-/// A tenant held by a transaction. Its drop closes the connection, and the server rolls back.
+/// A session with the transaction of a claim.
 #[derive(Debug)]
-pub(super) struct PostgresClaim {
-    /// `None` once the connection was lost.
-    connection: Option<ArmedConnection>,
+struct Session {
+    connection: ArmedConnection,
     statements: Arc<PostgresStatements>,
-    table: Arc<str>,
-    settling: Settling,
     named: bool,
-    timeout: Duration,
     number: ClaimNumber,
-    handed_out: HandedOut,
-    /// `None` if the store has no watermarks.
-    remembering: Option<Remembering>,
 }
 
 impl PostgresStore {
     /// Takes a tenant: begin, lock, and only then read.
     pub(super) async fn take(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
-        let operation = StoreOperation::Claim;
-        let context = self.context(operation);
-        let failed = |error| context.error(error);
-        let mut connection = ArmedConnection::acquire(&self.pool).await.map_err(failed)?;
-        let number = ClaimNumber::draw();
-        let lock = self.begin_and_lock(&mut connection, request, number).await.map_err(failed)?;
-        let (locked, may_settle): (bool, Option<bool>) =
-            lock.try_get(0).and_then(|locked| Ok((locked, lock.try_get(1)?))).map_err(failed)?;
-        if !locked {
-            roll_back(connection).await.map_err(failed)?;
-            return Ok(ClaimOutcome::Held);
-        }
-        if may_settle != Some(true) {
-            let (table, rights) = (&self.display_name, relay_rights(self.settling));
-            let refused = format!("{table} could be read, and nothing settled: grant {rights} on {table}");
-            return Err(StoreError::permanent(operation, refused));
-        }
-
-        let (rows, remembering) = self.read_batch(&mut connection, request).await?;
-        let messages =
-            decode_batch(row::messages(&rows), &self.table.description, Dialect::Postgres, operation)?;
-        let claim = PostgresClaim {
-            connection: Some(connection),
-            statements: Arc::clone(&self.table.statements),
-            table: Arc::clone(&self.display_name),
+        let context = self.context(StoreOperation::Claim);
+        let connection = ArmedConnection::acquire(&self.pool).await.map_err(|error| context.error(error))?;
+        let (statements, named) = (Arc::clone(&self.table.statements), self.table.named);
+        let mut session = Session { connection, statements, named, number: ClaimNumber::draw() };
+        let lock = self.begin_and_lock(&mut session, request).await.map_err(|error| context.error(error))?;
+        let claiming = Claiming {
+            table: &self.table.description,
+            display_name: &self.display_name,
+            statements: &self.table.statements,
             settling: self.settling,
-            named: self.table.named,
-            timeout: request.timeout,
-            number,
-            handed_out: HandedOut::of(&messages),
-            remembering,
+            watermarks: self.watermarks.as_ref(),
         };
-        Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim))))
+        claiming.hand_over(session, lock, request).await
     }
 
     /// Begins the transaction, with its settings, and tries to lock the tenant. One round trip, once the server's
     /// traits are known: each statement of the text is one by itself, and the lock is the last of them.
     async fn begin_and_lock(
         &self,
-        connection: &mut ArmedConnection,
+        session: &mut Session,
         request: &ClaimRequest,
-        number: ClaimNumber,
-    ) -> sqlx::Result<PgRow> {
-        let lock = format!("{}; {}", number.announce(), self.table.statements.lock_of(&request.tenant_id));
+    ) -> sqlx::Result<TenantLock> {
+        let lock =
+            format!("{}; {}", session.number.announce(), session.statements.lock_of(&request.tenant_id));
         let settings = |traits| claim_settings(traits, request.timeout, self.durability);
+        let connection = session.connection.get()?;
         let answer = if let Some(traits) = self.traits.get() {
             let all = format!("{BEGIN_CLAIM}; {}; {lock}", settings(traits));
-            let answer = sqlx::raw_sql(AssertSqlSafe(all)).fetch_all(connection.get()?).await;
+            let answer = sqlx::raw_sql(AssertSqlSafe(all)).fetch_all(connection).await;
             if answer.is_err() {
                 // Perhaps another server than the one that was asked.
                 self.traits.forget();
             }
             answer?
         } else {
-            sqlx::raw_sql(BEGIN_CLAIM).execute(connection.get()?).await?;
+            sqlx::raw_sql(BEGIN_CLAIM).execute(&mut *connection).await?;
             let asked = sqlx::query_as(SERVER_TRAITS).persistent(false);
-            let (version, linux) = asked.fetch_one(connection.get()?).await?;
+            let (version, linux) = asked.fetch_one(&mut *connection).await?;
             let traits = ServerTraits { version, linux };
             let rest = AssertSqlSafe(format!("{}; {lock}", settings(traits)));
-            let answer = sqlx::raw_sql(rest).fetch_all(connection.get()?).await?;
+            let answer = sqlx::raw_sql(rest).fetch_all(connection).await?;
             self.traits.remember(traits);
             answer
         };
-        answer.into_iter().next().ok_or(sqlx::Error::RowNotFound)
+        let answer = answer.first().ok_or(sqlx::Error::RowNotFound)?;
+        Ok(TenantLock { is_taken: answer.try_get(0)?, may_settle: answer.try_get(1)? })
     }
 }
 
-async fn roll_back(mut connection: ArmedConnection) -> sqlx::Result<()> {
-    sqlx::raw_sql("ROLLBACK").execute(connection.get()?).await?;
-    connection.give_back();
-    Ok(())
-}
+impl Holder for Session {
+    type Error = sqlx::Error;
 
-impl PostgresClaim {
-    fn context(&self, operation: StoreOperation) -> Context<'_> {
-        Context { operation, table: &self.table, settling: self.settling }
+    fn error(error: sqlx::Error, operation: StoreOperation, table: &str, settling: Settling) -> StoreError {
+        Context { operation, table, settling }.error(error)
     }
 
-    fn lost(operation: StoreOperation) -> StoreError {
-        StoreError::transient(operation, "the session that held the tenant was lost")
-    }
-
-    async fn end(mut self: Box<Self>, published: Vec<MessageId>) -> Result<(), StoreError> {
-        let operation = StoreOperation::Settle;
-        let connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let timeout = self.timeout;
-        within(timeout, operation, async move {
-            if published.is_empty() {
-                let context = self.context(operation);
-                return roll_back(connection).await.map_err(|error| context.error(error));
-            }
-            self.mark(connection, published.into_iter().map(MessageId::get).collect()).await
-        })
-        .await
-    }
-
-    fn forget_watermarks(&self) {
-        if let Some(remembering) = &self.remembering {
-            remembering.forget();
-        }
-    }
-
-    async fn mark(self, mut connection: ArmedConnection, published: Vec<i64>) -> Result<(), StoreError> {
-        let operation = StoreOperation::Settle;
-        let context = self.context(operation);
-        let failed = |error| context.error(error);
-        let given = published.len();
-        let marked = sqlx::query(AssertSqlSafe(Arc::clone(&self.statements.mark)))
-            .persistent(self.named)
-            .bind(published)
-            .execute(connection.get().map_err(failed)?)
-            .await
-            .map_err(failed)?
-            .rows_affected();
-        check_committed(commit(connection, self.number).await.map_err(failed)?)?;
-        check_marked(given, marked, &self.table)
-    }
-}
-
-/// Commits, and answers whether that was done.
-async fn commit(mut connection: ArmedConnection, number: ClaimNumber) -> sqlx::Result<bool> {
-    let text = AssertSqlSafe(number.commit_and_confirm());
-    let rows: Vec<PgRow> = sqlx::raw_sql(text).fetch_all(connection.get()?).await?;
-    let committed = rows.last().ok_or(sqlx::Error::RowNotFound)?.try_get(0)?;
-    connection.give_back();
-    Ok(committed)
-}
-
-#[async_trait]
-impl Claim for PostgresClaim {
-    async fn verify(&mut self) -> Result<(), StoreError> {
-        let operation = StoreOperation::Verify;
-        // Out of the claim meanwhile: what does not come to its end closes the connection.
-        let mut connection = self.connection.take().ok_or_else(|| Self::lost(operation))?;
-        let context = self.context(operation);
-        let connection = within(self.timeout, operation, async {
-            let session = connection.get().map_err(|error| context.error(error))?;
-            sqlx::raw_sql("SELECT 1").execute(session).await.map_err(|error| context.error(error))?;
-            Ok(connection)
-        })
-        .await
-        .inspect_err(|_| self.forget_watermarks())?;
-        self.connection = Some(connection);
+    async fn verify(&mut self) -> sqlx::Result<()> {
+        sqlx::raw_sql("SELECT 1").execute(self.connection.get()?).await?;
         Ok(())
     }
 
-    async fn settle(mut self: Box<Self>, settlement: Settlement) -> Result<(), StoreError> {
-        let published = self.handed_out.to_mark(settlement)?;
-        let remembering = self.remembering.take();
-        let remembering = remembering.map(|remembering| remembering.settling(&self.handed_out, &published));
-        let settled = self.end(published).await;
-        if let Some(remembering) = remembering {
-            remembering.settled(&settled);
+    async fn mark(mut self, published: Vec<MessageId>) -> sqlx::Result<Marked> {
+        let ids: Vec<i64> = published.into_iter().map(MessageId::get).collect();
+        let mark = sqlx::query(AssertSqlSafe(Arc::clone(&self.statements.mark)));
+        let mark = mark.persistent(self.named).bind(ids).execute(self.connection.get()?).await?;
+        let commit = AssertSqlSafe(self.number.commit_and_confirm());
+        let rows = sqlx::raw_sql(commit).fetch_all(self.connection.get()?).await?;
+        let committed = rows.last().ok_or(sqlx::Error::RowNotFound)?.try_get(0)?;
+        self.connection.give_back();
+        Ok(Marked { rows: mark.rows_affected(), committed })
+    }
+
+    async fn roll_back(mut self) -> sqlx::Result<()> {
+        sqlx::raw_sql("ROLLBACK").execute(self.connection.get()?).await?;
+        self.connection.give_back();
+        Ok(())
+    }
+}
+
+impl Reader for Session {
+    type Row = PgRow;
+
+    async fn read(
+        &mut self,
+        statement: &Arc<str>,
+        request: &ClaimRequest,
+        from: Option<i64>,
+    ) -> sqlx::Result<Vec<PgRow>> {
+        let mut query = sqlx::query(AssertSqlSafe(Arc::clone(statement)))
+            .persistent(self.named)
+            .bind(request.tenant_id.as_str())
+            .bind(i64::from(request.limit.get()))
+            .bind(i64::try_from(request.max_bytes).unwrap_or(i64::MAX));
+        if !request.excluded_subjects.is_empty() {
+            query = query.bind(&*request.excluded_subjects);
         }
-        settled
+        if let Some(from) = from {
+            query = query.bind(from);
+        }
+        query.fetch_all(self.connection.get()?).await
+    }
+
+    fn id(row: &PgRow) -> Option<i64> {
+        row.try_get(0).ok()
+    }
+
+    fn messages(rows: Vec<PgRow>, table: &OutboxTable) -> Result<Vec<OutboxMessage>, StoreError> {
+        decode_batch(row::messages(&rows), table, Dialect::Postgres, StoreOperation::Claim)
+    }
+
+    async fn facts(&mut self) -> sqlx::Result<Suitability> {
+        watermark::facts(self.connection.get()?, &self.statements).await
+    }
+
+    async fn writers(&mut self) -> sqlx::Result<BTreeSet<String>> {
+        let writers = AssertSqlSafe(Arc::clone(&self.statements.watermark.writers));
+        let writers = sqlx::raw_sql(writers).fetch_all(self.connection.get()?).await?;
+        writers.iter().map(|row| row.try_get(0)).collect()
     }
 }

@@ -1,13 +1,11 @@
-//! Asking for the safe id, and remembering watermarks.
+//! A store with watermarks, and what it asks of the table.
 
 use std::sync::Arc;
 
-use outbox_core::{ClaimRequest, StoreError, StoreOperation};
-use outbox_sql::dialect::postgres::watermark::{Remembering, SafeAnswer, Suitability, Watermark, Watermarks};
-use sqlx::postgres::PgRow;
+use outbox_sql::dialect::postgres::PostgresStatements;
+use outbox_sql::dialect::postgres::watermark::{Suitability, Watermark, Watermarks};
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
-use super::ArmedConnection;
 use super::store::PostgresStore;
 
 impl PostgresStore {
@@ -32,94 +30,22 @@ impl PostgresStore {
             watermarks.forget();
         }
     }
+}
 
-    /// Reads what a claim hands over, in a statement of its own: its snapshot is taken after the lock, and sees what
-    /// the last holder marked.
-    pub(super) async fn read_batch(
-        &self,
-        connection: &mut ArmedConnection,
-        request: &ClaimRequest,
-    ) -> Result<(Vec<PgRow>, Option<Remembering>), StoreError> {
-        let context = self.context(StoreOperation::Claim);
-        let failed = |error| context.error(error);
-        let Some(watermarks) = &self.watermarks else {
-            let rows = self.read_from(connection, request, None).await.map_err(failed)?;
-            return Ok((rows, None));
-        };
-        self.ask_for_safe_id(connection, watermarks).await?;
-        loop {
-            let start = watermarks.start(&request.tenant_id);
-            let rows = self.read_from(connection, request, start.from).await.map_err(failed)?;
-            let first = rows.first().map(|row| row.try_get(0)).transpose().map_err(failed)?;
-            if !watermarks.read(request, &start, first) {
-                return Ok((rows, Some(Remembering::new(watermarks, request, start))));
-            }
-        }
-    }
-
-    async fn read_from(
-        &self,
-        connection: &mut ArmedConnection,
-        request: &ClaimRequest,
-        from: Option<i64>,
-    ) -> sqlx::Result<Vec<PgRow>> {
-        let (excluded, statements) = (&*request.excluded_subjects, &self.table.statements);
-        let claim = match (from.is_some(), excluded.is_empty()) {
-            (false, true) => &statements.claim,
-            (false, false) => &statements.claim_others,
-            (true, true) => &statements.watermark.claim,
-            (true, false) => &statements.watermark.claim_others,
-        };
-        let mut query = sqlx::query(AssertSqlSafe(Arc::clone(claim)))
-            .persistent(self.table.named)
-            .bind(request.tenant_id.as_str())
-            .bind(i64::from(request.limit.get()))
-            .bind(i64::try_from(request.max_bytes).unwrap_or(i64::MAX));
-        if !excluded.is_empty() {
-            query = query.bind(excluded);
-        }
-        if let Some(from) = from {
-            query = query.bind(from);
-        }
-        query.fetch_all(connection.get()?).await
-    }
-
-    /// Asks for the safe id where it is time to. Both statements run before the claim reads.
-    async fn ask_for_safe_id(
-        &self,
-        connection: &mut ArmedConnection,
-        watermarks: &Watermarks,
-    ) -> Result<(), StoreError> {
-        let operation = StoreOperation::Claim;
-        let context = self.context(operation);
-        let Some(asking) = watermarks.asks() else { return Ok(()) };
-        let asked = async {
-            let connection = connection.get()?;
-            let facts = self.ask_facts(connection).await?;
-            let writers = Arc::clone(&self.table.statements.watermark.writers);
-            let writers = sqlx::raw_sql(AssertSqlSafe(writers)).fetch_all(connection).await?;
-            let writers = writers.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<_>>()?;
-            Ok((facts, writers))
-        };
-        let (facts, writers) = asked.await.map_err(|error| context.error(error))?;
-        if let Some(objection) = facts.objection_of_claim(&self.display_name) {
-            return Err(StoreError::permanent(operation, objection));
-        }
-        watermarks.told(&asking, SafeAnswer { last: facts.last, writers });
-        Ok(())
-    }
-
-    pub(super) async fn ask_facts(&self, connection: &mut PgConnection) -> sqlx::Result<Suitability> {
-        let facts = Arc::clone(&self.table.statements.watermark.facts);
-        let row = sqlx::raw_sql(AssertSqlSafe(facts)).fetch_one(connection).await?;
-        Ok(Suitability {
-            kind: row.try_get(0)?,
-            related: row.try_get(1)?,
-            cache: row.try_get(2)?,
-            increment: row.try_get(3)?,
-            may_read: row.try_get(4)?,
-            last: row.try_get(5)?,
-            locks_are_shown: row.try_get(6)?,
-        })
-    }
+/// Asks what a watermark has to know of the table and the session.
+pub(super) async fn facts(
+    connection: &mut PgConnection,
+    statements: &PostgresStatements,
+) -> sqlx::Result<Suitability> {
+    let facts = AssertSqlSafe(Arc::clone(&statements.watermark.facts));
+    let row = sqlx::raw_sql(facts).fetch_one(connection).await?;
+    Ok(Suitability {
+        kind: row.try_get(0)?,
+        related: row.try_get(1)?,
+        cache: row.try_get(2)?,
+        increment: row.try_get(3)?,
+        may_read: row.try_get(4)?,
+        last: row.try_get(5)?,
+        locks_are_shown: row.try_get(6)?,
+    })
 }
