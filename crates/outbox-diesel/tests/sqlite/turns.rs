@@ -55,7 +55,7 @@ async fn relays_on_sqlx_and_on_diesel_take_turns_on_one_file_and_never_overlap()
         for name in TENANTS {
             written += database.commit(&tenant(name), 10).await.len();
         }
-        let published = tokio::time::timeout(Duration::from_secs(20), recorder.wait_for_accepted(written));
+        let published = tokio::time::timeout(Duration::from_secs(50), recorder.wait_for_accepted(written));
         published.await.expect("everything is published");
         assert!(written < 20_000, "one of them never had a turn: {counts:?}");
     }

@@ -22,7 +22,7 @@ use crate::postgres::Database;
 /// What the checks may take.
 const HEALTH_TIMEOUT: Duration = Duration::from_millis(700);
 /// Beyond it nothing is slow only because the machine is.
-const BOUND: Duration = Duration::from_secs(20);
+const BOUND: Duration = Duration::from_secs(50);
 
 /// Asks over HTTP; answers the status, the body and how long it took.
 async fn get(address: SocketAddr, path: &str) -> (u16, String, Duration) {

@@ -151,7 +151,7 @@ async fn attempts_add_up_with_a_postgres_table() {
             tokio::time::sleep(Duration::from_millis(3)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), publishing).await.expect("it is being published");
+    tokio::time::timeout(Duration::from_secs(50), publishing).await.expect("it is being published");
     for replica in replicas {
         replica.stop().await.expect("it stops");
     }

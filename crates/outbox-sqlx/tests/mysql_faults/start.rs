@@ -1,12 +1,12 @@
 //! A relay that starts where something is missing: the server, the table, a column, a right.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use outbox_core::{HealthReport, OperationKind, TenantState};
 use outbox_testkit::Recorder;
 use xtask::servers::MariaDb;
 
-use super::stage::{Entry, Replica, Stage, quick};
+use super::stage::{Entry, Replica, SOON, Stage, quick};
 use super::support::{STORE, tenant};
 
 /// The first failed probe says these things.
@@ -33,7 +33,7 @@ async fn a_relay_starts_before_its_database_and_recovers_by_itself() {
     probe_fails_with(&replica, &["the connection to the server was lost or could not be made"]).await;
     let begin = Instant::now();
     let report = replica.relay.health().check().await;
-    assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
     assert!(!report.is_healthy());
 
     server.start_again().unwrap();

@@ -77,7 +77,7 @@ async fn dropped_futures_lose_no_write_of_the_application_and_leave_nothing_behi
         operation(&mut random, &store).await;
         let message = message("application", "{}");
         let appending = pool.append(table.description(), &message);
-        tokio::time::timeout(Duration::from_secs(20), appending)
+        tokio::time::timeout(Duration::from_secs(50), appending)
             .await
             .expect("a connection of the pool hangs");
         assert_eq!(database.number(count).await, i64::from(round), "round {round}: the write was lost");

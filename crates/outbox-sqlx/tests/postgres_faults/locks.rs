@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use outbox_core::OperationKind;
 use outbox_testkit::Recorder;
 
-use super::stage::{Entry, Gate, Replica, Stage, assert_pool_is_whole, quick, soon};
+use super::stage::{Entry, Gate, Replica, SOON, Stage, assert_pool_is_whole, quick, soon};
 use super::support::tenant;
 
 const TIMEOUT: Duration = Duration::from_millis(400);
@@ -41,7 +41,7 @@ async fn a_table_lock_asked_for_during_a_publish_waits_for_the_mark_and_repeats_
     let begin = Instant::now();
     let before = replica.journal.count(failed);
     replica.journal.wait_for(before + 2, failed).await;
-    assert!(begin.elapsed() < Duration::from_secs(10), "two attempts took {:?}", begin.elapsed());
+    assert!(begin.elapsed() < SOON, "two attempts took {:?}", begin.elapsed());
     replica.health(|report| !report.is_healthy()).await;
     assert_eq!(recorder.deliveries().len(), published, "published while the table was locked");
 
@@ -72,7 +72,7 @@ async fn a_table_locked_during_the_mark_costs_that_batch_published_again() {
     let begin = Instant::now();
     gate.open();
     replica.journal.wait_for_failed(OperationKind::Settle).await;
-    assert!(begin.elapsed() < Duration::from_secs(5), "the mark ended after {:?}", begin.elapsed());
+    assert!(begin.elapsed() < SOON, "the mark ended after {:?}", begin.elapsed());
     replica.journal.wait_for(1, |entry| matches!(entry, Entry::BackedOff { .. })).await;
 
     locker.rollback().await.unwrap();

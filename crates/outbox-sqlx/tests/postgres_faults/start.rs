@@ -7,7 +7,7 @@ use outbox_testkit::Recorder;
 use xtask::servers::Postgres;
 
 use super::driver::{UNREACHABLE, close};
-use super::stage::{Entry, Replica, Stage, assert_pool_is_whole, quick, soon};
+use super::stage::{Entry, Replica, SOON, Stage, assert_pool_is_whole, quick, soon};
 use super::support::{ROLE, tenant};
 
 /// The first failed probe says these things.
@@ -35,7 +35,7 @@ async fn a_relay_starts_before_its_database_and_recovers_by_itself() {
         .await;
     let begin = std::time::Instant::now();
     let report = replica.relay.health().check().await;
-    assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
     assert!(report.to_string().contains(UNREACHABLE), "{report}");
 
     server.start_again().unwrap();

@@ -185,7 +185,7 @@ pub(crate) async fn claim_freed(store: &SqliteStore, tenant: &TenantId) -> Claim
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), look).await.expect("the tenant becomes free")
+    tokio::time::timeout(Duration::from_secs(50), look).await.expect("the tenant becomes free")
 }
 
 pub(crate) fn ids(claimed: &Claimed) -> Vec<MessageId> {

@@ -144,7 +144,7 @@ impl Database {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), waiting)
+        tokio::time::timeout(Duration::from_secs(50), waiting)
             .await
             .unwrap_or_else(|_| panic!("it never came about: {condition}"));
     }
@@ -252,7 +252,7 @@ impl Database {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("a killed session does not end");
+        tokio::time::timeout(Duration::from_secs(50), waiting).await.expect("a killed session does not end");
     }
 
     /// Waits until no session of this user has a transaction.
@@ -262,7 +262,7 @@ impl Database {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("a transaction is left open");
+        tokio::time::timeout(Duration::from_secs(50), waiting).await.expect("a transaction is left open");
     }
 
     pub async fn drop(self) {
@@ -301,7 +301,7 @@ pub async fn freed(store: &MySqlStore, tenant_id: &str) -> Claimed {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it is never freed")
+    tokio::time::timeout(Duration::from_secs(50), waiting).await.expect("it is never freed")
 }
 
 pub async fn is_held(store: &MySqlStore, tenant_id: &str) -> bool {

@@ -145,7 +145,7 @@ impl Database {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), waiting)
+        tokio::time::timeout(Duration::from_secs(50), waiting)
             .await
             .unwrap_or_else(|_| panic!("it never came about: {condition}"));
     }
