@@ -14,9 +14,10 @@ use outbox_sql::check::mysql::{
     findings, indexes,
 };
 use outbox_sql::deadline::within;
-use outbox_sql::dialect::mysql::{SENTINEL, Session};
+use outbox_sql::dialect::mysql::SENTINEL;
 
 use super::ArmedConnection;
+use super::claim::has_row;
 use super::error::number;
 use super::row::Values;
 use super::store::MySqlStore;
@@ -48,7 +49,7 @@ impl MySqlStore {
         let claims = self.ask_table(&mut connection, &table.claims_name()).await?;
         let sentinel = match &claims {
             Some(claims) if may_read(claims) => {
-                Some(connection.has_row(&self.table.statements.exists, SENTINEL).await?)
+                Some(has_row(&mut connection, &self.table.statements.exists, SENTINEL).await?)
             }
             _ => None,
         };

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use diesel::mysql::Mysql;
 use diesel::sql_types::{BigInt, Binary, Untyped};
 use diesel_async::SimpleAsyncConnection;
-use outbox_core::{ClaimOutcome, ClaimRequest, MessageId, Settling, StoreError, StoreOperation};
-use outbox_sql::claim::{Held, Holder, Marked};
+use outbox_core::{
+    ClaimOutcome, ClaimRequest, MessageId, OutboxMessage, Settling, StoreError, StoreOperation,
+};
+use outbox_sql::OutboxTable;
+use outbox_sql::claim::{Holder, Marked};
 use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::mysql::claim::{Claiming, Reader};
 use outbox_sql::dialect::mysql::{
-    COMMIT, Lock, MySqlStatements, ROLLBACK, Session, VERIFY, begin_claim, json_ids, lock, no_sentinel,
+    COMMIT, MySqlStatements, ROLLBACK, Session as Locking, VERIFY, begin_claim, json_ids,
 };
 use outbox_sql::row::decode_batch;
 
@@ -20,9 +24,9 @@ use super::store::MySqlStore;
 use crate::connection::Failure;
 use crate::statement::Statement;
 
-/// A session that holds a tenant by its transaction.
+/// A session with the transaction of a claim.
 #[derive(Debug)]
-struct HoldingSession {
+struct Session {
     connection: ArmedConnection,
     statements: Arc<MySqlStatements>,
 }
@@ -30,72 +34,45 @@ struct HoldingSession {
 impl MySqlStore {
     /// Takes a tenant: begin, lock, and only then read.
     pub(super) async fn take(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
-        let operation = StoreOperation::Claim;
-        let context = self.context(operation);
-        let Some(mut connection) = self.lock(request).await? else { return Ok(ClaimOutcome::Held) };
-
-        // A statement of its own: its snapshot is taken after the lock, and sees what the last holder marked.
-        let rows = self.read(&mut connection, request).await.map_err(|error| context.error(error))?;
-        let raw = rows.iter().map(Values::message);
-        let messages = decode_batch(raw, &self.table.description, Dialect::MySql, operation)?;
-        let statements = Arc::clone(&self.table.statements);
-        let (table, settling) = (Arc::clone(&self.display_name), self.settling);
-        let holder = HoldingSession { connection, statements };
-        Ok(Held { holder, table, settling, timeout: request.timeout, remembering: None }.claimed(messages))
-    }
-
-    /// A transaction that has the tenant's row locked; `None` if another has.
-    async fn lock(&self, request: &ClaimRequest) -> Result<Option<ArmedConnection>, StoreError> {
         let context = self.context(StoreOperation::Claim);
-        let failed = |error| context.error(error);
-        let (statements, tenant) = (&self.table.statements, request.tenant_id.as_str());
+        let connection =
+            ArmedConnection::acquire(&self.pool).await.map_err(|error| context.error(error.into()))?;
+        let statements = &self.table.statements;
         let begin = begin_claim(statements, request.timeout, self.max_silence);
-        let mut connection =
-            ArmedConnection::acquire(&self.pool).await.map_err(|error| failed(error.into()))?;
-        match lock(&mut connection, statements, &begin, tenant).await.map_err(failed)? {
-            Lock::Taken => Ok(Some(connection)),
-            Lock::Held => {
-                connection.run(ROLLBACK).await.map_err(failed)?;
-                connection.give_back();
-                Ok(None)
-            }
-            Lock::Conflict => Ok(None),
-            Lock::NoSentinel => Err(no_sentinel(&self.display_name)),
-        }
-    }
-
-    async fn read(
-        &self,
-        connection: &mut ArmedConnection,
-        request: &ClaimRequest,
-    ) -> Result<Vec<Values>, Failure> {
-        let (statement, excluded) = self.table.statements.claim_without(&request.excluded_subjects);
-        let claim = Statement::<Mysql, Untyped>::new(&statement)
-            .bind::<Binary>(request.tenant_id.as_str().as_bytes());
-        let claim = excluded.into_iter().fold(claim, Statement::bind::<Binary>);
-        let claim = claim
-            .bind::<BigInt>(i64::from(request.limit.get()))
-            .bind::<BigInt>(i64::try_from(request.max_bytes).unwrap_or(i64::MAX));
-        Ok(claim.rows(connection.get()?).await?)
+        let claiming = Claiming {
+            table: &self.table.description,
+            display_name: &self.display_name,
+            statements,
+            settling: self.settling,
+        };
+        let session = Session { connection, statements: Arc::clone(statements) };
+        claiming.take(session, &begin, request).await
     }
 }
 
-impl Session for ArmedConnection {
-    type Error = Failure;
+/// Whether a question about a tenant is answered by a row.
+pub(super) async fn has_row(
+    connection: &mut ArmedConnection,
+    question: &Arc<str>,
+    tenant: &str,
+) -> Result<bool, Failure> {
+    let question = Statement::<Mysql, Untyped>::new(question).bind::<Binary>(tenant.as_bytes());
+    let rows: Vec<Values> = question.rows(connection.get()?).await?;
+    Ok(!rows.is_empty())
+}
 
+impl Locking for Session {
     async fn run(&mut self, statements: &str) -> Result<(), Failure> {
-        Ok(self.get()?.batch_execute(statements).await?)
+        Ok(self.connection.get()?.batch_execute(statements).await?)
     }
 
     async fn has_row(&mut self, question: &Arc<str>, tenant: &str) -> Result<bool, Failure> {
-        let question = Statement::<Mysql, Untyped>::new(question).bind::<Binary>(tenant.as_bytes());
-        let rows: Vec<Values> = question.rows(self.get()?).await?;
-        Ok(!rows.is_empty())
+        has_row(&mut self.connection, question, tenant).await
     }
 
     async fn add(&mut self, add: &Arc<str>, tenant: &str) -> Result<(), Failure> {
         let add = Statement::<Mysql, Untyped>::new(add).bind::<Binary>(tenant.as_bytes());
-        add.changes(self.get()?).await?;
+        add.changes(self.connection.get()?).await?;
         Ok(())
     }
 
@@ -104,7 +81,30 @@ impl Session for ArmedConnection {
     }
 }
 
-impl Holder for HoldingSession {
+impl Reader for Session {
+    type Row = Values;
+
+    async fn read(
+        &mut self,
+        statement: &Arc<str>,
+        excluded: &[&[u8]],
+        request: &ClaimRequest,
+    ) -> Result<Vec<Values>, Failure> {
+        let claim =
+            Statement::<Mysql, Untyped>::new(statement).bind::<Binary>(request.tenant_id.as_str().as_bytes());
+        let claim = excluded.iter().copied().fold(claim, Statement::bind::<Binary>);
+        let claim = claim
+            .bind::<BigInt>(i64::from(request.limit.get()))
+            .bind::<BigInt>(i64::try_from(request.max_bytes).unwrap_or(i64::MAX));
+        Ok(claim.rows(self.connection.get()?).await?)
+    }
+
+    fn messages(rows: Vec<Values>, table: &OutboxTable) -> Result<Vec<OutboxMessage>, StoreError> {
+        decode_batch(rows.iter().map(Values::message), table, Dialect::MySql, StoreOperation::Claim)
+    }
+}
+
+impl Holder for Session {
     type Error = Failure;
 
     fn error(error: Failure, operation: StoreOperation, table: &str, settling: Settling) -> StoreError {
@@ -112,7 +112,7 @@ impl Holder for HoldingSession {
     }
 
     async fn verify(&mut self) -> Result<(), Failure> {
-        self.connection.run(VERIFY).await
+        self.run(VERIFY).await
     }
 
     async fn mark(mut self, published: Vec<MessageId>) -> Result<Marked, Failure> {
@@ -120,13 +120,13 @@ impl Holder for HoldingSession {
         let mark = Statement::<Mysql, Untyped>::new(&self.statements.mark).bind::<Binary>(json);
         let marked = mark.changes(self.connection.get()?).await?;
         // The settings come first in it: an error says that nothing is marked, or that nobody knows.
-        self.connection.run(COMMIT).await?;
+        self.run(COMMIT).await?;
         self.connection.give_back();
         Ok(Marked { rows: u64::try_from(marked).unwrap_or_default(), committed: true })
     }
 
     async fn roll_back(mut self) -> Result<(), Failure> {
-        self.connection.run(ROLLBACK).await?;
+        self.run(ROLLBACK).await?;
         self.connection.give_back();
         Ok(())
     }

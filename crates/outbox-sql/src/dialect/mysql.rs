@@ -12,6 +12,7 @@ use std::sync::Arc;
 use outbox_core::{Settling, TenantId};
 
 mod append;
+pub mod claim;
 pub mod error;
 mod lock;
 mod server;

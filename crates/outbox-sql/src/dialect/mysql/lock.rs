@@ -6,22 +6,14 @@ use std::sync::Arc;
 use outbox_core::{StoreError, StoreOperation};
 
 use super::{BeginClaim, COMMIT, MySqlStatements, SENTINEL};
+use crate::claim::Holder;
 
 /// A connection, as far as locking a tenant needs it.
-pub trait Session: Send {
-    /// What a statement can fail with.
-    type Error: Send;
-
+pub trait Session: Holder {
     /// Runs a text of several statements, up to the first that fails.
-    ///
-    /// # Errors
-    /// What it fails with.
     fn run(&mut self, statements: &str) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// Whether a question about a tenant is answered by a row.
-    ///
-    /// # Errors
-    /// What it fails with.
     fn has_row(
         &mut self,
         question: &Arc<str>,
@@ -29,9 +21,6 @@ pub trait Session: Send {
     ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
 
     /// Adds a tenant's row: [`MySqlStatements::add`].
-    ///
-    /// # Errors
-    /// What it fails with.
     fn add(&mut self, add: &Arc<str>, tenant: &str) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// Whether that failed because another was faster; see [`is_conflict`](super::error::is_conflict).
