@@ -42,7 +42,7 @@ pub trait Store: Send + Sync + 'static {
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError>;
 
     /// Takes a tenant exclusively and hands over its oldest unpublished messages; says at once if it is held,
-    /// and never waits for the holder.
+    /// and never waits for the holder. What a store has to make for a new tenant may take it a moment.
     ///
     /// # Errors
     /// [`StoreError`], if the database does not answer, cannot be written to, or the oldest row cannot be

@@ -43,7 +43,7 @@ pub struct Marked {
 
 /// A tenant that a session holds, as a store answers it.
 #[derive(Debug)]
-pub struct Held<H> {
+pub struct Taken<H> {
     /// The session.
     pub holder: H,
     /// Schema and table, for a person to read.
@@ -56,18 +56,18 @@ pub struct Held<H> {
     pub remembering: Option<Remembering>,
 }
 
-impl<H: Holder> Held<H> {
+impl<H: Holder> Taken<H> {
     /// Hands these messages over, with the claim.
     pub fn claimed(self, messages: Vec<OutboxMessage>) -> ClaimOutcome {
         let Self { holder, table, settling, timeout, remembering } = self;
         let (holder, handed_out) = (Some(holder), HandedOut::of(&messages));
-        let claim = HeldClaim { holder, table, settling, timeout, handed_out, remembering };
+        let claim = ServerClaim { holder, table, settling, timeout, handed_out, remembering };
         ClaimOutcome::Claimed(Claimed::new(messages, Box::new(claim)))
     }
 }
 
 #[derive(Debug)]
-struct HeldClaim<H> {
+struct ServerClaim<H> {
     /// `None` once it was lost.
     holder: Option<H>,
     table: Arc<str>,
@@ -77,7 +77,7 @@ struct HeldClaim<H> {
     remembering: Option<Remembering>,
 }
 
-impl<H: Holder> HeldClaim<H> {
+impl<H: Holder> ServerClaim<H> {
     fn take_holder(&mut self, operation: StoreOperation) -> Result<H, StoreError> {
         let lost = || StoreError::transient(operation, "the session that held the tenant was lost");
         self.holder.take().ok_or_else(lost)
@@ -101,7 +101,7 @@ impl<H: Holder> HeldClaim<H> {
 }
 
 #[async_trait]
-impl<H: Holder> Claim for HeldClaim<H> {
+impl<H: Holder> Claim for ServerClaim<H> {
     async fn verify(&mut self) -> Result<(), StoreError> {
         let operation = StoreOperation::Verify;
         // Out of the claim meanwhile: what does not come to its end closes the connection.

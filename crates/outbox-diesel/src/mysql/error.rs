@@ -81,7 +81,7 @@ mod relay {
         }
     }
 
-    /// Whether a tenant's row could not be added to the claims because another was faster.
+    /// Whether a row of the claims could not be added or locked because another was faster.
     pub(crate) fn is_conflict(failure: &Failure) -> bool {
         let Failure::Database(Error::DatabaseError(kind, said)) = failure else { return false };
         number(*kind, said.message()).is_some_and(error::is_conflict)

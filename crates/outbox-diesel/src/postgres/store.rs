@@ -13,9 +13,10 @@ use outbox_core::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::postgres::watermark::{ProbeStart, Watermarks};
+use outbox_sql::dialect::postgres::probing::{Probing, Question};
+use outbox_sql::dialect::postgres::watermark::Watermarks;
 use outbox_sql::dialect::postgres::{Durability, KnownTraits};
-use outbox_sql::named::{Look, Named};
+use outbox_sql::named::Named;
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 
@@ -109,25 +110,14 @@ impl PostgresStore {
         Ok(rows)
     }
 
-    async fn find_oldest(
-        &self,
-        one_by_one: Option<&[TenantId]>,
-        start: Option<&ProbeStart>,
-    ) -> Result<Vec<OldestPending>, Failure> {
-        let statements = &self.table.statements;
-        let probe = match (start.filter(|start| start.passes_over()), one_by_one) {
-            (Some(start), _) => {
-                let watermark = &statements.watermark;
-                let probe = if one_by_one.is_some() { &watermark.probe_named } else { &watermark.probe };
-                Statement::<Pg, OldestColumns>::new(probe)
-                    .bind::<Array<Text>>(texts(&start.tenants))
-                    .bind::<Array<BigInt>>(&start.ids)
-            }
-            (None, Some(tenants)) => {
-                Statement::new(&statements.probe_named).bind::<Array<Text>>(texts(tenants))
-            }
-            (None, None) => Statement::new(&statements.probe),
-        };
+    async fn find_oldest(&self, question: Question<'_>) -> Result<Vec<OldestPending>, Failure> {
+        let mut probe = Statement::<Pg, OldestColumns>::new(question.statement);
+        if let Some(tenants) = question.tenants {
+            probe = probe.bind::<Array<Text>>(tenants);
+        }
+        if let Some(ids) = question.ids {
+            probe = probe.bind::<Array<BigInt>>(ids);
+        }
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
         let rows: Vec<OldestRow> = probe.rows(connection.get()?).await?;
         connection.give_back();
@@ -160,21 +150,13 @@ impl Store for PostgresStore {
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
-        let Look { one_by_one, kept } = Look::of(&request.tenants)?;
-        let start =
-            self.watermarks.as_ref().map(|watermarks| (watermarks, watermarks.start_probe(one_by_one)));
+        let probing = Probing::new(request, self.watermarks.as_deref())?;
+        let question = probing.question(&self.table.statements);
         let found = within(request.timeout, operation, async {
-            let start = start.as_ref().map(|(_, start)| start);
-            self.find_oldest(one_by_one, start).await.map_err(|error| context.error(error))
+            self.find_oldest(question).await.map_err(|error| context.error(error))
         });
-        let mut found = found.await.inspect_err(|_| self.forget_watermarks())?;
-        if let Some((watermarks, start)) = &start {
-            watermarks.probed(start, &found);
-        }
-        if let Some(tenants) = kept {
-            self.named.keep(tenants, &mut found);
-        }
-        Ok(found)
+        let found = found.await.inspect_err(|_| self.forget_watermarks())?;
+        Ok(probing.answer(found, &self.named))
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
@@ -182,8 +164,4 @@ impl Store for PostgresStore {
             .await
             .inspect_err(|_| self.forget_watermarks())
     }
-}
-
-fn texts(tenants: &[TenantId]) -> Vec<&str> {
-    tenants.iter().map(TenantId::as_str).collect()
 }

@@ -16,8 +16,8 @@ use crate::table::OutboxTable;
 /// Asks about the server and the session: names and values of settings, those that it has.
 pub const DESCRIBE_SERVER: &str = "\
 SHOW VARIABLES WHERE Variable_name IN (
-    'version', 'version_comment', 'autocommit', 'read_only', 'super_read_only', 'innodb_read_only', 'sql_mode', 'binlog_format',
-    'log_bin', 'innodb_rollback_on_timeout', 'wsrep_on', 'group_replication_group_name',
+    'version', 'version_comment', 'autocommit', 'read_only', 'super_read_only', 'innodb_read_only', 'sql_mode',
+    'binlog_format', 'log_bin', 'innodb_rollback_on_timeout', 'wsrep_on', 'group_replication_group_name',
     'group_replication_single_primary_mode', 'idle_transaction_timeout', 'idle_write_transaction_timeout',
     'wait_timeout')";
 

@@ -20,9 +20,9 @@ mod transaction;
 mod walk;
 
 pub use self::append::{APPENDED, ID_STEP, append, chunks, ids, micros};
-pub use self::lock::{Lock, Session, lock, no_sentinel};
+pub use self::lock::Locking;
 pub(crate) use self::server::locks_nothing;
-pub use self::server::{ASK_SERVER, check_server};
+pub use self::server::{ASK_SERVER, KnownServer};
 pub use self::transaction::{BeginClaim, COMMIT, ROLLBACK, VERIFY, begin_claim};
 pub use self::walk::{Walk, WalkedTenant};
 use crate::dialect::Dialect;
@@ -39,7 +39,8 @@ pub struct MySqlStatements {
     pub prove_writable: Arc<str>,
     /// Locks a tenant's row of the claims, if nobody has: tenant. A row says that it is locked now.
     pub lock: Arc<str>,
-    /// Locks a row of the claims as soon as nobody else has it. For the sentinel alone, which is let go at once: tenant.
+    /// Locks a row of the claims as soon as nobody else has it: tenant. For the sentinel alone, which is let go at
+    /// once.
     pub wait: Arc<str>,
     /// Answers a row if there is a committed one for this tenant among the claims; waits for nobody: tenant.
     pub exists: Arc<str>,
@@ -68,27 +69,6 @@ const SUBJECTS: &str = "\0";
 pub const SENTINEL: &str = "";
 
 impl MySqlStatements {
-    /// What a claim reads, which leaves these subjects out and walks past their rows: [`Self::claim`] if there are
-    /// none. Parameters: tenant, the subjects answered as bytes, limit, bytes.
-    ///
-    /// The subjects are those given, the last one repeated: a few lengths, so that few statements are prepared.
-    pub fn claim_without<'s>(&self, subjects: &'s [String]) -> (Arc<str>, Vec<&'s [u8]>) {
-        let Some(last) = subjects.last() else { return (Arc::clone(&self.claim), Vec::new()) };
-        let padded: Vec<&[u8]> = subjects
-            .iter()
-            .chain(std::iter::repeat(last))
-            .map(String::as_bytes)
-            .take(subjects.len().next_power_of_two())
-            .collect();
-        (self.claim_others(padded.len()).into(), padded)
-    }
-
-    /// As `claim`, of other subjects than so many.
-    fn claim_others(&self, subjects: usize) -> String {
-        let (before, behind) = &self.claim_others;
-        format!("{before}{}{behind}", vec!["?"; subjects.max(1)].join(", "))
-    }
-
     /// The statements of this table.
     ///
     /// # Errors

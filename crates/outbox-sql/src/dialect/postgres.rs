@@ -9,6 +9,7 @@ mod append;
 pub mod claim;
 pub mod error;
 mod probe;
+pub mod probing;
 mod time;
 mod transaction;
 pub mod watermark;
@@ -82,16 +83,6 @@ impl PostgresStatements {
         self.lock_around = around(&words.lock(table, settling, "\0"));
         self.mark = words.mark(settling).into();
         self
-    }
-
-    /// What a claim reads with: from an id on if there is one, and without some subjects if it excludes any.
-    pub fn claim_from(&self, from: Option<i64>, excludes: bool) -> &Arc<str> {
-        match (from, excludes) {
-            (None, false) => &self.claim,
-            (None, true) => &self.claim_others,
-            (Some(_), false) => &self.watermark.claim,
-            (Some(_), true) => &self.watermark.claim_others,
-        }
     }
 
     /// [`lock`](Self::lock) without a parameter, to be sent in one text with the statements that begin.

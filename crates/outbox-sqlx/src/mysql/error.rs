@@ -31,7 +31,7 @@ pub(super) fn append_error(error: sqlx::Error, table: &str) -> AppendError {
     AppendError::database(meaning_of(&error, table, APPEND_RIGHTS).into_words(), error)
 }
 
-/// Whether a tenant's row could not be added to the claims because another was faster.
+/// Whether a row of the claims could not be added or locked because another was faster.
 pub(super) fn is_conflict(error: &sqlx::Error) -> bool {
     number(error).is_some_and(error::is_conflict)
 }

@@ -2,7 +2,6 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outbox_core::{
@@ -11,7 +10,7 @@ use outbox_core::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::mysql::{ASK_SERVER, Walk, check_server, json_tenants};
+use outbox_sql::dialect::mysql::{ASK_SERVER, KnownServer, Walk, json_tenants};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 use sqlx::mysql::MySqlRow;
@@ -45,8 +44,7 @@ pub struct MySqlStore {
     pub(super) display_name: Arc<str>,
     pub(super) max_silence: Duration,
     pub(super) settling: Settling,
-    /// Whether the pool's server and sessions were seen to keep a claim's promise.
-    asked: Arc<AtomicBool>,
+    server: Arc<KnownServer>,
 }
 
 impl MySqlStore {
@@ -58,7 +56,7 @@ impl MySqlStore {
         let display_name = table.display_name(Dialect::MySql).into();
         let table = MySqlTable::new(table)?;
         let (max_silence, settling) = (MAX_SILENCE, Settling::default());
-        Ok(Self { pool, table, display_name, max_silence, settling, asked: Arc::default() })
+        Ok(Self { pool, table, display_name, max_silence, settling, server: Arc::default() })
     }
 
     /// Sets how long the server hears nothing from a claim before it ends its session and frees the tenant, in
@@ -95,16 +93,15 @@ impl MySqlStore {
         &self.pool
     }
 
-    /// Before anything is probed or claimed; once, since sessions of a pool are alike.
+    /// Before anything is probed or claimed, where the server is not known.
     async fn ask_once(&self, operation: StoreOperation) -> Result<(), StoreError> {
-        if self.asked.load(Ordering::Relaxed) {
+        if self.server.is_known() {
             return Ok(());
         }
-        let (connection, (autocommit, server)) =
+        let (connection, (autocommit, name)) =
             self.ask_server().await.map_err(|error| self.context(operation).error(error))?;
-        check_server(operation, autocommit, &server)?;
+        self.server.learn(operation, autocommit, &name)?;
         connection.give_back();
-        self.asked.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -189,6 +186,7 @@ impl Store for MySqlStore {
             found.map_err(|error| context.error(error))
         })
         .await
+        .inspect_err(|_| self.server.forget())
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
@@ -198,5 +196,6 @@ impl Store for MySqlStore {
             self.take(request).await
         })
         .await
+        .inspect_err(|_| self.server.forget())
     }
 }

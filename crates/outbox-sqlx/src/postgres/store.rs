@@ -9,9 +9,10 @@ use outbox_core::{
     StoreOperation, TenantId, async_trait,
 };
 use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::postgres::probing::{Probing, Question};
 use outbox_sql::dialect::postgres::watermark::Watermarks;
 use outbox_sql::dialect::postgres::{BEGIN_READ, Durability, KnownTraits};
-use outbox_sql::named::{Look, Named};
+use outbox_sql::named::Named;
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 use sqlx::postgres::{PgArguments, PgRow};
@@ -148,35 +149,22 @@ impl Store for PostgresStore {
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
-        let statements = &self.table.statements;
-        let Look { one_by_one, kept } = Look::of(&request.tenants)?;
-        let start =
-            self.watermarks.as_ref().map(|watermarks| (watermarks, watermarks.start_probe(one_by_one)));
-        let ask = |statement: &Arc<str>| sqlx::query(AssertSqlSafe(Arc::clone(statement)));
-        let probe = match (&start, one_by_one) {
-            (Some((_, start)), _) if start.passes_over() => {
-                let watermark = &statements.watermark;
-                let probe = if one_by_one.is_some() { &watermark.probe_named } else { &watermark.probe };
-                ask(probe).bind(texts(&start.tenants)).bind(&start.ids)
-            }
-            (_, Some(tenants)) => ask(&statements.probe_named).bind(texts(tenants)),
-            (_, None) => ask(&statements.probe),
-        };
+        let probing = Probing::new(request, self.watermarks.as_deref())?;
+        let Question { statement, tenants, ids } = probing.question(&self.table.statements);
+        let mut probe = sqlx::query(AssertSqlSafe(Arc::clone(statement)));
+        if let Some(tenants) = tenants {
+            probe = probe.bind(tenants);
+        }
+        if let Some(ids) = ids {
+            probe = probe.bind(ids);
+        }
         let found = within(request.timeout, operation, async {
             let rows = self.read(probe).await.map_err(|error| context.error(error))?;
-            rows.iter()
-                .map(row::oldest)
-                .collect::<sqlx::Result<Vec<_>>>()
-                .map_err(|error| context.error(error))
+            let found: sqlx::Result<Vec<_>> = rows.iter().map(row::oldest).collect();
+            found.map_err(|error| context.error(error))
         });
-        let mut found = found.await.inspect_err(|_| self.forget_watermarks())?;
-        if let Some((watermarks, start)) = &start {
-            watermarks.probed(start, &found);
-        }
-        if let Some(tenants) = kept {
-            self.named.keep(tenants, &mut found);
-        }
-        Ok(found)
+        let found = found.await.inspect_err(|_| self.forget_watermarks())?;
+        Ok(probing.answer(found, &self.named))
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
@@ -184,8 +172,4 @@ impl Store for PostgresStore {
             .await
             .inspect_err(|_| self.forget_watermarks())
     }
-}
-
-fn texts(tenants: &[TenantId]) -> Vec<&str> {
-    tenants.iter().map(TenantId::as_str).collect()
 }

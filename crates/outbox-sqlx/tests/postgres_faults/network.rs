@@ -50,8 +50,9 @@ impl Line {
         let begin = Instant::now();
         let report = replica.relay.health().check().await;
         assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
-        let silent = |problem: &HealthProblem| {
-            matches!(problem, HealthProblem::Silent { .. } | HealthProblem::Failed { .. })
+        let silent = |problem: &HealthProblem| match problem {
+            HealthProblem::Silent { timeout } => *timeout == HEALTH_TIMEOUT,
+            other => matches!(other, HealthProblem::Failed { .. }),
         };
         assert!(report.problems.iter().any(silent), "{report}");
     }

@@ -23,7 +23,7 @@ use super::support::{Database, message};
 /// Far more than anything here takes; a test that reaches it fails.
 pub(crate) const BOUND: Duration = Duration::from_secs(50);
 
-/// Long before any deadline that a store has by default, and longer than a busy machine pauses.
+/// Long before the deadline that an operation of a store has by default, and longer than a busy machine pauses.
 pub(crate) const SOON: Duration = Duration::from_secs(15);
 
 /// An outbox table in a database of its own.

@@ -1,5 +1,5 @@
-//! Wake-ups from other processes. The relays here poll once a minute, and no test waits that long: what is published
-//! was found because somebody woke the relay.
+//! Wake-ups from other processes. The relays here have a clock that stands still, so that they never poll: what is
+//! published was found because somebody woke the relay.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use outbox_core::{HealthReport, NewMessage};
 use outbox_sql::wake;
 use outbox_sqlx::postgres::{PostgresListener, PostgresListening, PostgresNotifier};
 use outbox_sqlx::{OutboxTable, PayloadType};
-use outbox_testkit::Recorder;
+use outbox_testkit::{ManualClock, Recorder};
 use sqlx::postgres::{PgListener, PgSslMode};
 use sqlx::{AssertSqlSafe, PgPool};
 use xtask::servers::Proxy;
@@ -18,10 +18,10 @@ use super::support::{message, tenant};
 
 const LISTENER: &str = "outbox_listener";
 
-/// A relay that polls once a minute, and has probed once: nothing is found any more, unless it is woken.
+/// A relay that has probed once, and never polls again: nothing is found any more, unless it is woken.
 async fn idle(stage: &Stage, recorder: &Recorder) -> Replica {
-    let config = quick().poll_interval(Duration::from_mins(1));
-    let replica = Replica::start(&stage.store(3), recorder.clone(), config);
+    let clock = Arc::new(ManualClock::new());
+    let replica = Replica::start_with(&stage.store(3), recorder.clone(), quick(), |relay| relay.clock(clock));
     replica.journal.wait_for(1, |entry| *entry == Entry::Probed).await;
     replica
 }

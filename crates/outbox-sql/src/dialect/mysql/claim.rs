@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use outbox_core::{ClaimOutcome, ClaimRequest, OutboxMessage, Settling, StoreError, StoreOperation};
 
-use super::{BeginClaim, Lock, MySqlStatements, Session, lock, no_sentinel};
-use crate::claim::Held;
+use super::lock::{Lock, lock, no_sentinel};
+use super::{BeginClaim, Locking, MySqlStatements};
+use crate::claim::Taken;
 use crate::table::OutboxTable;
 
 /// A session as far as handing messages over needs it.
-pub trait Reader: Session {
+pub trait Reader: Locking {
     /// A row as the driver has it.
     type Row: Send;
 
@@ -73,7 +74,30 @@ impl Claiming<'_> {
         let rows = reader.read(&statement, &excluded, request).await.map_err(failed)?;
         let messages = R::messages(rows, self.table)?;
         let (table, settling) = (Arc::clone(self.display_name), self.settling);
-        let held = Held { holder: reader, table, settling, timeout: request.timeout, remembering: None };
-        Ok(held.claimed(messages))
+        let taken = Taken { holder: reader, table, settling, timeout: request.timeout, remembering: None };
+        Ok(taken.claimed(messages))
+    }
+}
+
+impl MySqlStatements {
+    /// What a claim reads, which leaves these subjects out and walks past their rows: [`Self::claim`] if there are
+    /// none. Parameters: tenant, the subjects answered as bytes, limit, bytes.
+    ///
+    /// The subjects are those given, the last one repeated: a few lengths, so that few statements are prepared.
+    pub fn claim_without<'s>(&self, subjects: &'s [String]) -> (Arc<str>, Vec<&'s [u8]>) {
+        let Some(last) = subjects.last() else { return (Arc::clone(&self.claim), Vec::new()) };
+        let padded: Vec<&[u8]> = subjects
+            .iter()
+            .chain(std::iter::repeat(last))
+            .map(String::as_bytes)
+            .take(subjects.len().next_power_of_two())
+            .collect();
+        (self.claim_others(padded.len()).into(), padded)
+    }
+
+    /// As `claim`, of other subjects than so many.
+    fn claim_others(&self, subjects: usize) -> String {
+        let (before, behind) = &self.claim_others;
+        format!("{before}{}{behind}", vec!["?"; subjects.max(1)].join(", "))
     }
 }

@@ -14,7 +14,7 @@ const DEADLOCK: u16 = 1213;
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
 const DUPLICATE_KEY: u16 = 1062;
 
-/// Whether a tenant's row could not be added to the claims because another transaction was about to, or has.
+/// Whether a row of the claims could not be added or locked because another transaction was about to, or has.
 pub fn is_conflict(number: u16) -> bool {
     matches!(number, DEADLOCK | LOCK_WAIT_TIMEOUT | DUPLICATE_KEY)
 }

@@ -9,7 +9,7 @@ use super::{BeginClaim, COMMIT, MySqlStatements, SENTINEL};
 use crate::claim::Holder;
 
 /// A connection, as far as locking a tenant needs it.
-pub trait Session: Holder {
+pub trait Locking: Holder {
     /// Runs a text of several statements, up to the first that fails.
     fn run(&mut self, statements: &str) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
@@ -29,10 +29,10 @@ pub trait Session: Holder {
 
 /// What came of locking a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lock {
+pub(super) enum Lock {
     /// The session has it.
     Taken,
-    /// Another has it. A transaction is open, to be ended by [`ROLLBACK`](super::ROLLBACK).
+    /// Another has it. To be ended by [`ROLLBACK`](super::ROLLBACK), whether or not a transaction is open.
     Held,
     /// Another was adding its row. The connection is to be closed: the server may have ended the transaction.
     Conflict,
@@ -48,16 +48,16 @@ enum Row {
     Missing,
 }
 
-/// Begins a transaction as [`begin_claim`](super::begin_claim) says, and locks a tenant in it. Waits for no session that
-/// holds a tenant. A tenant without a row is added: while another adds one it waits for that, a while, and where another
-/// adds the same row without the sentinel, for as long as a lock may be waited for.
+/// Begins a transaction as [`begin_claim`](super::begin_claim) says, and locks a tenant in it. Waits for no session
+/// that holds a tenant. A tenant without a row is added: while another adds one this waits, a while, and where another
+/// adds the same row without the sentinel, no longer than a lock may be waited for.
 ///
 /// # Errors
 /// What a statement fails with. The connection is to be closed then.
 ///
 /// # Cancellation
 /// The connection is to be closed with the future.
-pub async fn lock<S: Session>(
+pub(super) async fn lock<S: Locking>(
     session: &mut S,
     statements: &MySqlStatements,
     begin: &BeginClaim,
@@ -93,7 +93,7 @@ pub async fn lock<S: Session>(
 }
 
 /// Locks a row of the claims, if it is there and nobody has. Neither question waits.
-async fn try_row<S: Session>(
+async fn try_row<S: Locking>(
     session: &mut S,
     statements: &MySqlStatements,
     tenant: &str,
@@ -106,14 +106,14 @@ async fn try_row<S: Session>(
 
 /// Locks the sentinel. Another has it for as long as it takes to add a row, and never for a batch: so it is waited for,
 /// with nothing locked meanwhile that anybody else could wait for.
-async fn lock_sentinel<S: Session>(
+async fn lock_sentinel<S: Locking>(
     session: &mut S,
     statements: &MySqlStatements,
     begin: &BeginClaim,
 ) -> Result<Row, S::Error> {
     let row = try_row(session, statements, SENTINEL).await?;
-    let Some(wait) = begin.wait.as_deref().filter(|_| row == Row::Anothers) else { return Ok(row) };
-    session.run(wait).await?;
+    let Some(seconds) = begin.a_while.filter(|_| row == Row::Anothers) else { return Ok(row) };
+    session.run(&format!("SET SESSION innodb_lock_wait_timeout = {seconds}")).await?;
     match session.has_row(&statements.wait, SENTINEL).await {
         Ok(true) => Ok(Row::Ours),
         Ok(false) => Ok(Row::Missing),
@@ -124,7 +124,7 @@ async fn lock_sentinel<S: Session>(
 }
 
 /// The error of a claim that [`Lock::NoSentinel`] came of. `table` is for a person to read.
-pub fn no_sentinel(table: &str) -> StoreError {
+pub(super) fn no_sentinel(table: &str) -> StoreError {
     StoreError::permanent(
         StoreOperation::Claim,
         format!(

@@ -1,18 +1,43 @@
-//! What a store asks once, before it looks for anything: whether server and session keep a claim's promise.
+//! What a store asks before it looks for anything: whether server and session keep a claim's promise.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use outbox_core::{StoreError, StoreOperation};
 
-/// Asks whether a read of this session ends its own transaction, as a number that is 0 if not; and what the server calls
-/// itself, as a text: for [`check_server`].
+/// Asks whether a read of this session ends its own transaction, as a number that is 0 if not; and what the server
+/// calls itself, as a text: for [`KnownServer::learn`].
 pub const ASK_SERVER: &str =
     "SELECT cast(@@autocommit AS signed), cast(concat_ws(', ', version(), @@version_comment) AS char)";
 
-/// Looks at the answer to [`ASK_SERVER`].
-///
-/// # Errors
-/// A permanent error where a claim excludes nobody, since the server locks nothing; and where a probe would see what was
-/// there at its session's first read, for ever. Nobody would be told of either.
-pub fn check_server(operation: StoreOperation, autocommit: i64, server: &str) -> Result<(), StoreError> {
+/// Whether a pool's server and sessions were seen to keep a claim's promise. A pool's sessions are alike: they are
+/// asked once, and again after an error, since another server may have the address by then.
+#[derive(Debug, Default)]
+pub struct KnownServer(AtomicBool);
+
+impl KnownServer {
+    /// Whether nothing has to be asked.
+    pub fn is_known(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Takes in the answer to [`ASK_SERVER`].
+    ///
+    /// # Errors
+    /// A permanent error where a claim excludes nobody, since the server locks nothing; and where a probe would see
+    /// what was there at its session's first read, for ever. Nobody would be told of either.
+    pub fn learn(&self, operation: StoreOperation, autocommit: i64, server: &str) -> Result<(), StoreError> {
+        check(operation, autocommit, server)?;
+        self.0.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// An operation failed: it is asked again before the next.
+    pub fn forget(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+fn check(operation: StoreOperation, autocommit: i64, server: &str) -> Result<(), StoreError> {
     if let Some(why) = locks_nothing(server) {
         return Err(StoreError::permanent(operation, why));
     }
@@ -48,12 +73,12 @@ mod tests {
             // Its version can be set to another server's.
             "8.0.36, TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible",
         ] {
-            let said = check_server(StoreOperation::Claim, 1, server).map_err(|error| error.to_string());
+            let said = check(StoreOperation::Claim, 1, server).map_err(|error| error.to_string());
             assert!(said.as_ref().is_err_and(|said| said.contains(&format!("TiDB ({server})"))), "{said:?}");
         }
         for server in ["10.11.8-MariaDB, Debian 12", "8.4.0, MySQL Community Server - GPL", "8.0.30-Vitess, "]
         {
-            assert!(check_server(StoreOperation::Claim, 1, server).is_ok(), "{server}");
+            assert!(check(StoreOperation::Claim, 1, server).is_ok(), "{server}");
         }
     }
 }

@@ -36,8 +36,8 @@ pub const ROLLBACK: &str = concat!(restore!(), "; ROLLBACK AND NO CHAIN NO RELEA
 pub struct BeginClaim {
     /// One text of several statements, without parameters.
     pub(super) text: String,
-    /// The next waits for a lock end soon, within the operation's time. `None`: there is no time for one.
-    pub(super) wait: Option<String>,
+    /// For how many seconds the sentinel may be waited for. `None`: there is no time for that.
+    pub(super) a_while: Option<u64>,
 }
 
 /// Begins the transaction of a claim.
@@ -49,9 +49,11 @@ pub struct BeginClaim {
 /// A setting of MySQL or MariaDB holds for the session, not for the transaction. So the old ones are kept in the
 /// session's own variables, from where [`COMMIT`] and [`ROLLBACK`] take them back; a connection that came to
 /// neither must be closed. Meanwhile no statement and no wait for a lock takes longer than `timeout` (in whole
-/// seconds, at least one), the session ends if it hears nothing for `silence`, and no shorter timeout ends it. The wait
-/// for another that adds a tenant's row takes a twentieth of `timeout` at most, at least a second, and does not take
-/// place below three: servers look once a second whether a wait is over, and it has to end before the operation does.
+/// seconds, at least one), the session ends if it hears nothing for `silence`, and no shorter timeout ends it.
+///
+/// The wait for another that adds a tenant's row takes a twentieth of `timeout`, or a second if that is longer, and
+/// does not take place below three: servers look once a second whether a wait is over, and it has to end before the
+/// operation does.
 pub fn begin_claim(statements: &MySqlStatements, timeout: Duration, silence: Duration) -> BeginClaim {
     let seconds = |time: Duration| {
         let whole = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
@@ -70,10 +72,8 @@ pub fn begin_claim(statements: &MySqlStatements, timeout: Duration, silence: Dur
         milliseconds = wait * 1_000,
         prove = statements.prove_writable,
     );
-    let a_while = (wait / 20).max(1);
-    let wait =
-        (timeout >= LEAST_FOR_A_WAIT).then(|| format!("SET SESSION innodb_lock_wait_timeout = {a_while}"));
-    BeginClaim { text, wait }
+    let a_while = (timeout >= LEAST_FOR_A_WAIT).then_some((wait / 20).max(1));
+    BeginClaim { text, a_while }
 }
 
 /// How long an operation has to be for a wait within it.
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn a_wait_ends_well_before_the_operation() -> Result<(), InvalidTable> {
         let statements = MySqlStatements::new(&OutboxTable::default())?;
-        let wait = |seconds| begin_claim(&statements, Duration::from_secs(seconds), Duration::MAX).wait;
-        assert_eq!(wait(2), None);
+        let a_while = |seconds| begin_claim(&statements, Duration::from_secs(seconds), Duration::MAX).a_while;
+        assert_eq!(a_while(2), None);
         for (timeout, most) in [(3, 1), (30, 1), (100, 5), (u64::MAX, LONGEST / 20)] {
-            assert_eq!(wait(timeout), Some(format!("SET SESSION innodb_lock_wait_timeout = {most}")));
+            assert_eq!(a_while(timeout), Some(most));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use outbox_core::{ClaimOutcome, ClaimRequest, OutboxMessage, Settling, StoreErro
 use super::PostgresStatements;
 use super::error::relay_rights;
 use super::watermark::{Remembering, SafeAnswer, Suitability, Watermarks};
-use crate::claim::{Held, Holder};
+use crate::claim::{Holder, Taken};
 use crate::table::OutboxTable;
 
 /// What became of locking a tenant in a transaction, as [`PostgresStatements::lock`] answers it.
@@ -16,7 +16,7 @@ use crate::table::OutboxTable;
 pub struct TenantLock {
     /// Whether the transaction has it.
     pub is_taken: bool,
-    /// Whether rows may be settled; null where nobody was asked.
+    /// Whether rows may be settled; `None` where the server answered null.
     pub may_settle: Option<bool>,
 }
 
@@ -94,7 +94,7 @@ impl Claiming<'_> {
         let messages = R::messages(rows, self.table)?;
         let table = Arc::clone(self.display_name);
         let (settling, timeout) = (self.settling, request.timeout);
-        Ok(Held { holder: reader, table, settling, timeout, remembering }.claimed(messages))
+        Ok(Taken { holder: reader, table, settling, timeout, remembering }.claimed(messages))
     }
 
     async fn read<R: Reader>(
@@ -137,5 +137,17 @@ impl Claiming<'_> {
 
     fn failed<H: Holder>(&self, error: H::Error) -> StoreError {
         H::error(error, StoreOperation::Claim, self.display_name, self.settling)
+    }
+}
+
+impl PostgresStatements {
+    /// What a claim reads with: from an id on if there is one, and without some subjects if it excludes any.
+    pub fn claim_from(&self, from: Option<i64>, excludes: bool) -> &Arc<str> {
+        match (from, excludes) {
+            (None, false) => &self.claim,
+            (None, true) => &self.claim_others,
+            (Some(_), false) => &self.watermark.claim,
+            (Some(_), true) => &self.watermark.claim_others,
+        }
     }
 }
