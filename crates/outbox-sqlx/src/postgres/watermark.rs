@@ -19,7 +19,7 @@ impl PostgresStore {
     /// needs `SELECT` on the sequence. What is pending below a watermark all the same (an id drawn by hand, a row
     /// that was made pending again) is found by a look from zero, each [`with_look_every`](Watermark::with_look_every).
     ///
-    /// Watermarks are in memory, shared by clones made afterwards. Every error forgets them.
+    /// Watermarks are in memory, shared by clones made afterwards. Every error of the database forgets them.
     pub fn with_watermark(mut self, watermark: Watermark) -> Self {
         self.watermarks = Some(Arc::new(Watermarks::new(watermark)));
         self
