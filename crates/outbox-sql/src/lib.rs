@@ -3,8 +3,8 @@
 //! [`OutboxTable`] describes a table; [`dialect`] has each database's statements for it, generated once;
 //! [`row`] turns what a driver reads into messages, [`append`] checks what is written, and
 //! [`settlement`] what is marked; [`claim`] is how a session holds a tenant; [`deadline`] bounds an operation;
-//! [`named`] is how tenants are looked for by name; [`lock_key`] is the registry of the keys that replicas exclude each other by, [`wake`] the hint that there is
-//! something new, and [`sqlite`] what holds a tenant where there is no server.
+//! [`named`] is how tenants are looked for by name; [`lock_key`] is the registry of the keys that replicas exclude each
+//! other by, [`wake`] the hint that there is something new, and [`sqlite`] what holds a tenant where there is no server.
 
 pub mod append;
 pub mod check;

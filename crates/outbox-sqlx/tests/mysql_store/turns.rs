@@ -101,8 +101,8 @@ async fn a_new_tenant_is_claimed_as_soon_as_another_is_added() {
 }
 
 /// A sentinel that somebody keeps is waited for no longer than a part of the operation's time: then the new tenant
-/// counts as held, and what the claim was made with is given back. Nobody
-/// else waits: a tenant that has a row is claimed, and told to be held, without a wait.
+/// counts as held, and what the claim was made with is given back. Nobody else waits: a tenant that has a row is
+/// claimed, and told to be held, without a wait.
 #[tokio::test]
 async fn a_sentinel_that_is_kept_delays_new_tenants_alone_and_not_for_long() {
     let database = Database::create().await;

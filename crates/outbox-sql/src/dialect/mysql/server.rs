@@ -66,6 +66,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_server_is_known_once_it_was_not_refused_and_until_an_error() {
+        let known = KnownServer::default();
+        assert!(known.learn(StoreOperation::Claim, 1, "8.0.11-TiDB-v8.5.0").is_err());
+        assert!(known.learn(StoreOperation::Probe, 0, "8.4.0").is_err());
+        assert!(!known.is_known());
+        assert!(known.learn(StoreOperation::Claim, 1, "8.4.0").is_ok());
+        assert!(known.is_known());
+        known.forget();
+        assert!(!known.is_known());
+    }
+
+    #[test]
     fn a_server_that_locks_nothing_is_refused_by_its_name() {
         for server in [
             "8.0.11-TiDB-v8.5.0, TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible",
