@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection};
 
 use super::cpu::Cpu;
 use super::lanes::Database;
-use crate::servers::Postgres;
+use servers::Postgres;
 
 /// How many published rows lie before the pending ones of a drain.
 pub(super) const PUBLISHED: u64 = 20_000;

@@ -8,8 +8,8 @@ use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
 use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
 
 use super::lanes::{CONNECTIONS, Database, expect, messages};
-use crate::servers::MariaDb;
-use crate::servers::install::Program;
+use servers::MariaDb;
+use servers::install::Program;
 
 /// Its database.
 pub(super) const DATABASE: &str = "bench";

@@ -39,7 +39,7 @@ pub use self::writer::write;
 use self::machine::Machine;
 use self::progress::Progress;
 use self::report::Section;
-use crate::servers::install::Program;
+use servers::install::Program;
 
 /// A part of the bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

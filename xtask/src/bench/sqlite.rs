@@ -13,7 +13,7 @@ use sqlx::sqlite::{
 };
 
 use super::lanes::{CONNECTIONS, Database, expect, messages};
-use crate::servers::Folder;
+use servers::Folder;
 
 /// The database, in a folder that is removed with it.
 #[derive(Debug)]

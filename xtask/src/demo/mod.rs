@@ -16,8 +16,8 @@ mod writer;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use xtask::servers::install::Program;
-use xtask::servers::{Folder, MariaDb, Postgres};
+use servers::install::Program;
+use servers::{Folder, MariaDb, Postgres};
 
 use self::database::{Orm, Place, Target};
 use self::story::Story;

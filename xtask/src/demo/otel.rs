@@ -17,7 +17,7 @@ use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::trace::TracerProvider as _;
 use outbox_core::{Relay, RelayConfig};
 use outbox_otel::{MetricsObserver, TraceObserver};
-use xtask::servers::Folder;
+use servers::Folder;
 
 use self::export::Exports;
 use self::receiver::Receiver;

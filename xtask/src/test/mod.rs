@@ -8,8 +8,8 @@ mod tally;
 use std::process::Command;
 
 use anyhow::Result;
-use xtask::servers::install::Program;
-use xtask::servers::{Folder, MariaDb, MySql, Postgres};
+use servers::install::Program;
+use servers::{Folder, MariaDb, MySql, Postgres};
 
 use self::binaries::Binaries;
 use self::report::Report;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 
 use anyhow::Result;
-use xtask::servers::{MariaDb, MySql, Postgres};
+use servers::{MariaDb, MySql, Postgres};
 
 use super::tally::Tally;
 use crate::process;

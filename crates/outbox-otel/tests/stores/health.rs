@@ -13,9 +13,9 @@ use outbox_otel::MetricsObserver;
 use outbox_sqlx::OutboxTable;
 use outbox_testkit::Recorder;
 use prometheus::Registry;
+use servers::{Postgres, Proxy};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use xtask::servers::{Postgres, Proxy};
 
 use crate::postgres::Database;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use outbox_core::{MessageId, NewMessage};
 use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
 use outbox_sqlx::{AppendError, OutboxTable};
+use servers::Postgres;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, PgPool};
-use xtask::servers::Postgres;
 
 /// The server of this binary's tests. It ends with the process.
 fn server() -> &'static Postgres {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use outbox_core::{HealthReport, OperationKind, TenantState};
 use outbox_testkit::Recorder;
-use xtask::servers::MariaDb;
+use servers::MariaDb;
 
 use super::stage::{Entry, Replica, SOON, Stage, quick};
 use super::support::{STORE, tenant};

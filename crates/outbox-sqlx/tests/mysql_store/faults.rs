@@ -10,8 +10,8 @@ use outbox_core::{
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::mysql::{MySqlTable, Severity};
 use outbox_testkit::Recorder;
+use servers::{MariaDb, Proxy};
 use sqlx::mysql::MySqlConnectOptions;
-use xtask::servers::{MariaDb, Proxy};
 
 use super::driver::{MySqlStore, StorePool};
 use super::support::{Database, STORE, claim, freed, is_held, message, refused, request};

@@ -4,7 +4,7 @@ use outbox_core::Settling;
 use outbox_sql::dialect::postgres::Durability;
 use outbox_testkit::Recorder;
 use rustix::process::{Pid, Signal, kill_process};
-use xtask::servers::Postgres;
+use servers::Postgres;
 
 use super::stage::{Replica, Stage, quick, soon};
 use super::support::tenant;

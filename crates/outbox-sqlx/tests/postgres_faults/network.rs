@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use outbox_core::{HealthProblem, HealthReport, OperationKind, SystemClock};
 use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
-use xtask::servers::{Cut, Proxy};
+use servers::{Cut, Proxy};
 
 use super::stage::{
     Entry, Replica, SOON, Stage, assert_pool_is_whole, quick, recorded, soon, started, tcp_server,

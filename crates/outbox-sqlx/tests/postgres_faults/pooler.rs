@@ -5,8 +5,8 @@ use std::str::FromStr;
 use outbox_core::HealthReport;
 use outbox_sqlx::postgres::PostgresStore;
 use outbox_testkit::Recorder;
+use servers::{PgBouncer, PoolMode, Postgres};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use xtask::servers::{PgBouncer, PoolMode, Postgres};
 
 use super::stage::{Entry, Replica, Stage, quick, soon};
 use super::support::{message, tenant};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outbox_core::{HealthReport, TenantState};
 use outbox_testkit::Recorder;
-use xtask::servers::Postgres;
+use servers::Postgres;
 
 use super::stage::{Entry, Replica, Stage, quick};
 use super::support::{Database, tenant};

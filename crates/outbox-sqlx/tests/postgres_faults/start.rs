@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outbox_core::{HealthReport, OperationKind};
 use outbox_testkit::Recorder;
-use xtask::servers::Postgres;
+use servers::Postgres;
 
 use super::driver::{UNREACHABLE, close};
 use super::stage::{Entry, Replica, SOON, Stage, assert_pool_is_whole, quick, soon};

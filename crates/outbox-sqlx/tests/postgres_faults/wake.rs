@@ -9,9 +9,9 @@ use outbox_sql::wake;
 use outbox_sqlx::postgres::{PostgresListener, PostgresListening, PostgresNotifier};
 use outbox_sqlx::{OutboxTable, PayloadType};
 use outbox_testkit::{ManualClock, Recorder};
+use servers::Proxy;
 use sqlx::postgres::{PgListener, PgSslMode};
 use sqlx::{AssertSqlSafe, PgPool};
-use xtask::servers::Proxy;
 
 use super::stage::{Entry, Replica, Stage, quick, soon, tcp_server};
 use super::support::{message, tenant};

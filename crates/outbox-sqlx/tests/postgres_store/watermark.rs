@@ -45,7 +45,7 @@ async fn a_lower_id_that_commits_late_is_handed_out_next() {
 /// is settled meanwhile raises no watermark, and what comes to lie below it is seen at once.
 #[tokio::test]
 async fn no_safe_id_is_taken_while_a_writer_is_open_or_prepared() {
-    let server = xtask::servers::Postgres::start(&[("max_prepared_transactions", "2")]).unwrap();
+    let server = servers::Postgres::start(&[("max_prepared_transactions", "2")]).unwrap();
     let stage = Stage::on(Database::on(&server, "prepared").await).await;
     let by_hand = [gap(&stage).await, gap(&stage).await, gap(&stage).await];
     let (drawn, mut writer) = stage.begin().await;

@@ -10,9 +10,9 @@ use outbox_core::{
     ClaimOutcome, ClaimRequest, Claimed, MessageId, ProbeRequest, Settlement, Settling, Store, Tenants,
 };
 use outbox_sqlx::OutboxTable;
+use servers::Postgres;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 use tokio::task::JoinSet;
-use xtask::servers::Postgres;
 
 use super::driver::PostgresStore;
 use super::support::{Database, ROLE, eager, ids, message, tenant};

@@ -8,14 +8,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, Store, StoreError, TenantId};
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::mysql::MySqlTable;
+use servers::MariaDb;
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, MySqlPool, Row};
-use xtask::servers::MariaDb;
 
 /// What the faults that every server meets are written with.
 pub mod any {
     pub type Options = sqlx::mysql::MySqlConnectOptions;
-    pub type Server = xtask::servers::MariaDb;
+    pub type Server = servers::MariaDb;
     pub type Store = super::MySqlStore;
     pub type Table = outbox_sqlx::mysql::MySqlTable;
     pub const DIALECT: outbox_sql::Dialect = outbox_sql::Dialect::MySql;

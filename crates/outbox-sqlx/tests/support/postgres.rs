@@ -8,16 +8,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, Store, StoreError, TenantId};
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::postgres::{PostgresTable, Watermark};
+use servers::Postgres;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool};
-use xtask::servers::Postgres;
 
 use super::driver::{PostgresStore, StorePool};
 
 /// What the faults that every server meets are written with.
 pub mod any {
     pub type Options = sqlx::postgres::PgConnectOptions;
-    pub type Server = xtask::servers::Postgres;
+    pub type Server = servers::Postgres;
     pub type Store = super::PostgresStore;
     pub type Table = outbox_sqlx::postgres::PostgresTable;
     pub const DIALECT: outbox_sql::Dialect = outbox_sql::Dialect::Postgres;

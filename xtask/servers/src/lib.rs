@@ -1,5 +1,5 @@
-//! Private servers for tests and the demo: each in a temporary folder of its own, on a free port, and gone
-//! when its value is dropped.
+//! Private servers for tests, the demo and the bench: each in a temporary folder of its own, on a free port, and
+//! gone when its value is dropped.
 //!
 //! - [`Postgres`]: a PostgreSQL server, its restart, crash, pause, and a hot standby of it.
 //! - [`PgBouncer`]: a pooler in front of it.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use xtask::servers::install::Program;
-use xtask::servers::{Folder, MariaDb, MySql, PgBouncer, PoolMode, Postgres, Proxy};
+use servers::install::Program;
+use servers::{Folder, MariaDb, MySql, PgBouncer, PoolMode, Postgres, Proxy};
 
 fn wait_until(what: &str, done: impl Fn() -> bool) {
     let begin = Instant::now();
