@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
+use crate::text::words;
+
 /// Whether trying again may help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -50,7 +52,7 @@ impl fmt::Display for StoreOperation {
 /// The relay backs the tenant off and tries again, whatever the kind: a permanent error is one that the
 /// operator has to read, and that goes away by itself once its cause does.
 #[derive(Debug, thiserror::Error)]
-#[error("{operation} failed: {message}")]
+#[error("{operation} failed: {}", words(message))]
 pub struct StoreError {
     kind: StoreErrorKind,
     operation: StoreOperation,

@@ -1,7 +1,8 @@
 //! The outbox relay without a database or a broker: what a row is, how it is read, published and marked.
 //!
-//! A service writes each fact as a row, in the same transaction as the change it tells of. A [`Relay`] reads
-//! the committed rows from a [`Store`], hands them to a [`Publisher`] in order, and marks what was accepted.
+//! An application inserts a message into an outbox table, and one transaction commits it together with the change that
+//! it tells of. A [`Relay`] reads committed messages through a [`Store`], hands them to a [`Publisher`] in order, and
+//! marks those that were accepted.
 //!
 //! Read on in the order of a row's way: [`NewMessage`] and [`OutboxMessage`], [`Store`] and [`Claim`],
 //! [`Publisher`], [`Relay`], and beside it [`Observer`] and [`HealthCheck`].
@@ -17,6 +18,7 @@ mod publisher;
 mod relay;
 mod settling;
 mod store;
+pub mod text;
 mod timestamp;
 
 #[doc = include_str!("../contract.md")]

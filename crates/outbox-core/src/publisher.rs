@@ -8,6 +8,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 
+use crate::text::words;
 use crate::{Headers, OutboxMessage};
 
 pub use batch::{BatchOutcome, BatchPublisher};
@@ -88,7 +89,8 @@ pub enum RefusalClass {
     Unavailable,
     /// The receiver did not take it now and may take it later.
     Refused,
-    /// The receiver will never take this message: it is too large, or not what it expects.
+    /// The receiver will never take this message: it is too large, or not what it expects. The relay tries it again
+    /// all the same: see [`PublishError::rejected`].
     Rejected,
 }
 
@@ -104,7 +106,7 @@ impl fmt::Display for RefusalClass {
 
 /// Why a message was not acknowledged.
 #[derive(Debug, thiserror::Error)]
-#[error("{class}: {reason}")]
+#[error("{class}: {}", words(reason))]
 pub struct PublishError {
     class: RefusalClass,
     reason: String,
@@ -123,6 +125,10 @@ impl PublishError {
     }
 
     /// The receiver will never take it.
+    ///
+    /// The relay tries it again all the same, ever less often and without an end, and the messages of its tenant (with
+    /// [`Ordering::Subject`](crate::Ordering), of its subject) wait behind it. Health turns red once it is older than
+    /// the tolerated lag. It ends when the receiver takes the message, or when somebody repairs or deletes the row.
     pub fn rejected(reason: impl Into<String>) -> Self {
         Self::new(RefusalClass::Rejected, reason)
     }

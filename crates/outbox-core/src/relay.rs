@@ -7,6 +7,7 @@ mod board;
 mod builder;
 mod drain;
 mod handle;
+mod lines;
 mod observe;
 mod publish;
 mod publishing;
@@ -21,6 +22,7 @@ use std::future::Future;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use crate::text::words;
 use crate::{BatchPublisher, Clock, HealthCheck, OrderedPublisher, Publisher, RelayConfig, Store};
 
 pub use board::{HeldSubject, RelayState, TenantState};
@@ -30,7 +32,6 @@ pub use handle::RelayHandle;
 pub use waker::RelayWaker;
 
 pub(crate) use board::Board;
-pub(crate) use sweep::with_causes;
 
 /// Publishes a store's committed messages, tenant by tenant, each tenant's in id order, at least once.
 ///
@@ -75,7 +76,7 @@ pub enum RelayError {
     )]
     NoTimer,
     /// The relay's task died: a fault in the relay, or a runtime that shut down.
-    #[error("the outbox relay's task died: {reason}")]
+    #[error("the outbox relay's task died: {}", words(reason))]
     Died {
         /// What it died of.
         reason: String,

@@ -1,4 +1,4 @@
-//! Where the relay reads from: the store and the claim on a tenant.
+//! The store and the claim on a tenant: what the relay needs of a database.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use crate::{MessageId, OutboxMessage, StoreError, TenantId, Timestamp};
 
-/// An outbox table, as the relay sees it.
+/// What the relay needs of an outbox table: it looks for work here, and takes a tenant.
 ///
 /// The relay, health and the conformance suite call it; `outbox-memory`, `outbox-sqlx` and you implement it.
 /// What it must keep to, law by law, is [the contract](crate::contract); `outbox-testkit` tests each law.
@@ -27,7 +27,8 @@ pub trait Store: Send + Sync + 'static {
     /// a connection. `None` is no bound.
     fn max_claims(&self) -> Option<NonZeroU32>;
 
-    /// A tenant's oldest unpublished messages, in id order, at most `limit`. Claims nothing, changes nothing.
+    /// Reads the first `limit` messages that a tenant has pending, the lowest id first. It takes no claim and changes
+    /// no row.
     ///
     /// # Errors
     /// [`StoreError`], if the database does not answer or a row cannot be read.
@@ -158,6 +159,10 @@ pub struct ClaimRequest {
 impl ClaimRequest {
     /// How many subjects a claim leaves out at most.
     pub const MAX_EXCLUDED_SUBJECTS: usize = 100;
+
+    /// The relay excludes no subject with more bytes than this. What it keeps of subjects has a bound so: the tenant
+    /// of a longer one that is refused waits, instead of the subject alone.
+    pub const MAX_EXCLUDED_SUBJECT_BYTES: usize = 1_024;
 
     /// A claim on a tenant's oldest messages, with the default bytes and timeout, and no subject left out.
     pub fn new(tenant_id: TenantId, limit: NonZeroU32) -> Self {

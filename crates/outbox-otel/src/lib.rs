@@ -26,6 +26,8 @@ mod spanned;
 mod trace;
 #[cfg(feature = "tracing")]
 mod tracing;
+#[cfg(any(feature = "tracing", feature = "metrics", feature = "trace"))]
+mod value;
 
 #[cfg(any(feature = "tracing", feature = "metrics", feature = "trace"))]
 pub use crate::broker::Broker;

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use opentelemetry::KeyValue;
 use opentelemetry::global;
 use opentelemetry::metrics::Meter;
+use outbox_core::text::MAX_NAME;
 use outbox_core::{Clock, Notice, Observation, Observer, Operation, OperationKind, SystemClock, TenantId};
 
+use crate::value::value;
 use crate::{Broker, names};
 use gauges::Gauges;
 use instruments::Instruments;
@@ -76,7 +78,7 @@ impl MetricsObserver {
     /// What every metric of an operation carries.
     fn attributes(&self, operation: &Operation<'_>) -> Vec<KeyValue> {
         let mut attributes = Vec::with_capacity(8);
-        attributes.push(KeyValue::new(names::SOURCE, operation.source.to_owned()));
+        attributes.push(KeyValue::new(names::SOURCE, text(operation.source)));
         attributes.extend(operation.labels.tenant.and_then(|tenant| self.tenants.attribute(tenant)));
         attributes
     }
@@ -88,8 +90,9 @@ impl MetricsObserver {
         attributes.push(KeyValue::new(names::SYSTEM, self.broker.system()));
         if let Some(kind) = operation.labels.message_kind {
             let destination = self.broker.destination(kind);
-            attributes.extend(destination.map(|name| KeyValue::new(names::DESTINATION, name)));
-            attributes.push(KeyValue::new(names::MESSAGE_KIND, kind.to_owned()));
+            attributes
+                .extend(destination.map(|name| KeyValue::new(names::DESTINATION, value(name, MAX_NAME))));
+            attributes.push(KeyValue::new(names::MESSAGE_KIND, text(kind)));
         }
         attributes
     }
@@ -144,6 +147,10 @@ impl Observer for MetricsObserver {
             _ => {}
         }
     }
+}
+
+fn text(text: &str) -> String {
+    value(text, MAX_NAME).into_owned()
 }
 
 impl fmt::Debug for MetricsObserver {

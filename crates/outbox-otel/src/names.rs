@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use outbox_core::text::{MAX_NAME, one_line};
+
 /// The convention's name of how long a publish took.
 pub const OPERATION_DURATION: &str = "messaging.client.operation.duration";
 /// The convention's name of how many publishes ended.
@@ -187,7 +189,8 @@ pub const METRICS: &[Metric] = {
 };
 
 /// What a span of a publish is called: the operation and the destination, as the conventions say, or the
-/// message's kind if no destination is known. Never the subject: names have few values.
+/// message's kind if no destination is known. Never the subject: names have few values. One line, of the first 256
+/// characters at most.
 pub fn span_name(destination_or_kind: &str) -> String {
-    format!("{PUBLISH} {destination_or_kind}")
+    format!("{PUBLISH} {}", one_line(destination_or_kind, MAX_NAME))
 }

@@ -5,9 +5,11 @@ use std::fmt;
 use opentelemetry::global::{self, BoxedTracer};
 use opentelemetry::trace::{Link, SpanBuilder, SpanKind, Status, TraceContextExt as _, Tracer};
 use opentelemetry::{Context, KeyValue};
+use outbox_core::text::MAX_REASON;
 use outbox_core::{Headers, Notice, Observation, Observer, Operation, OperationKind, OutboxMessage, Outcome};
 
 use crate::error_type::error_type;
+use crate::value::value;
 use crate::{Broker, names, propagation, spanned};
 
 /// How a publish joins the trace that its message carries.
@@ -25,8 +27,8 @@ pub enum TraceMode {
     PassThrough,
 }
 
-/// Spans each publish; claims, probes and settlements are not spanned, since a span per tenant and poll would
-/// bury the publishes.
+/// Makes a span of each publish. Claims, probes and settlements get none: they happen at every poll, and most of them
+/// find nothing.
 ///
 /// A span is named `publish` and the destination (the message's kind, if no [`Broker`] says where that goes),
 /// is of kind PRODUCER, and is entered around every poll of
@@ -89,7 +91,7 @@ where
         let destination = self.broker.destination(&message.kind);
         let name = names::span_name(destination.as_deref().unwrap_or(&message.kind));
         let mut attributes = self.attributes(source, message, attempt);
-        attributes.extend(destination.map(|name| KeyValue::new(names::DESTINATION, name)));
+        attributes.extend(destination.map(|name| KeyValue::new(names::DESTINATION, value(name, MAX_REASON))));
         let mut builder =
             SpanBuilder::from_name(name).with_kind(SpanKind::Producer).with_attributes(attributes);
         let mut parent = Context::new();
@@ -108,11 +110,11 @@ where
             KeyValue::new(names::OPERATION_NAME, names::PUBLISH),
             KeyValue::new(names::OPERATION_TYPE, names::SEND),
             KeyValue::new(names::SYSTEM, self.broker.system()),
-            KeyValue::new(names::SOURCE, source.to_owned()),
-            KeyValue::new(names::TENANT, message.tenant_id.as_str().to_owned()),
-            KeyValue::new(names::MESSAGE_KIND, message.kind.clone()),
+            KeyValue::new(names::SOURCE, text(source)),
+            KeyValue::new(names::TENANT, text(message.tenant_id.as_str())),
+            KeyValue::new(names::MESSAGE_KIND, text(&message.kind)),
             KeyValue::new(names::MESSAGE_ID, message.id.to_string()),
-            KeyValue::new(names::MESSAGE_SUBJECT, message.subject_id.clone()),
+            KeyValue::new(names::MESSAGE_SUBJECT, text(&message.subject_id)),
             KeyValue::new(names::BODY_SIZE, i64::try_from(message.payload_len()).unwrap_or(i64::MAX)),
         ];
         attributes.extend(attempt.map(|attempt| KeyValue::new(names::ATTEMPT, i64::from(attempt))));
@@ -133,6 +135,10 @@ where
     }
 
     fn notice(&self, _: &Notice<'_>) {}
+}
+
+fn text(text: &str) -> String {
+    value(text, MAX_REASON).into_owned()
 }
 
 /// A publish's span. Dropped without an end, the span ends with it.

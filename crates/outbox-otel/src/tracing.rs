@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
+use outbox_core::text::{MAX_NAME, MAX_REASON, one_line};
 use outbox_core::{
     Headers, MessageId, Notice, Observation, Observer, Operation, OperationKind, Outcome, TenantId,
 };
 use tracing::{Span, debug, enabled, field, info_span, trace, warn};
 
 use crate::error_type::error_type;
+use crate::value::value;
 use crate::{Broker, names, spanned};
 
 /// The target of every span and event.
@@ -116,12 +118,12 @@ impl Publish {
                 { names::OPERATION_NAME } = names::PUBLISH,
                 { names::OPERATION_TYPE } = names::SEND,
                 { names::SYSTEM } = &*self.system,
-                { names::DESTINATION } = self.destination.as_deref(),
-                { names::SOURCE } = self.source,
-                { names::TENANT } = %self.tenant,
-                { names::MESSAGE_KIND } = self.kind,
+                { names::DESTINATION } = self.destination.as_deref().map(text).as_deref(),
+                { names::SOURCE } = &*text(&self.source),
+                { names::TENANT } = &*text(self.tenant.as_str()),
+                { names::MESSAGE_KIND } = &*text(&self.kind),
                 { names::MESSAGE_ID } = %self.id,
-                { names::MESSAGE_SUBJECT } = self.subject,
+                { names::MESSAGE_SUBJECT } = &*text(&self.subject),
                 { names::BODY_SIZE } = self.bytes,
                 { names::ATTEMPT } = self.attempt,
                 { names::ERROR_TYPE } = field::Empty,
@@ -143,9 +145,11 @@ impl Observation for Publish {
         let took = self.started.elapsed();
         let span = self.span().clone();
         let _entered = span.enter();
-        let Self { source, tenant, kind, id, attempt, .. } = &*self;
+        let Self { id, attempt, .. } = &*self;
+        let (source, tenant, kind) = (name(&self.source), name(self.tenant.as_str()), name(&self.kind));
+        let (source, tenant, kind) = (&*source, &*tenant, &*kind);
         let Some(failed) = error_type(outcome) else {
-            debug!(target: TARGET, source, %tenant, kind, %id, ?took, "published");
+            debug!(target: TARGET, source, tenant, kind, %id, ?took, "published");
             return;
         };
         let reason = match outcome {
@@ -155,7 +159,7 @@ impl Observation for Publish {
         span.record(names::ERROR_TYPE, failed);
         span.record("otel.status_code", "ERROR");
         span.record("otel.status_description", &reason);
-        warn!(target: TARGET, source, %tenant, kind, %id, attempt, ?took, failed, %reason, "not published");
+        warn!(target: TARGET, source, tenant, kind, %id, attempt, ?took, failed, reason, "not published");
     }
 }
 
@@ -176,8 +180,9 @@ impl Observation for StoreCall {
 
     fn end(self: Box<Self>, outcome: &Outcome<'_>) {
         let took = self.started.elapsed();
-        let Self { kind, source, .. } = &*self;
-        let tenant = self.tenant.as_ref().map(field::display);
+        let kind = self.kind;
+        let (source, tenant) = (name(&self.source), self.tenant.as_ref().map(|tenant| name(tenant.as_str())));
+        let (source, tenant) = (&*source, tenant.as_deref());
         match outcome {
             Outcome::Probed(oldest) => {
                 trace!(target: TARGET, source, tenants = oldest.len(), ?took, "probed");
@@ -194,10 +199,20 @@ impl Observation for StoreCall {
             Outcome::Verified => trace!(target: TARGET, source, tenant, ?took, "the claim lives"),
             Outcome::Held => trace!(target: TARGET, source, tenant, ?took, "held elsewhere"),
             Outcome::Failed(error) => {
-                let failed = error_type(outcome);
-                warn!(target: TARGET, source, tenant, ?took, failed, %error, "{kind} failed");
+                let (failed, error) = (error_type(outcome), error.to_string());
+                warn!(target: TARGET, source, tenant, ?took, failed, error, "{kind} failed");
             }
             _ => debug!(target: TARGET, source, tenant, ?took, "{kind} was abandoned"),
         }
     }
+}
+
+/// A name, for an event.
+fn name(text: &str) -> Cow<'_, str> {
+    one_line(text, MAX_NAME)
+}
+
+/// A field of a span, whose values are joined with others.
+fn text(text: &str) -> Cow<'_, str> {
+    value(text, MAX_REASON)
 }

@@ -3,6 +3,7 @@
 
 use std::error::Error;
 
+use outbox_core::text::{MAX_NAME, MAX_REASON, one_line};
 use outbox_core::{MessageId, NewMessage, Timestamp};
 
 mod error;
@@ -96,7 +97,7 @@ pub enum InvalidMessage {
         max: usize,
     },
     /// The message has headers, and the table has no column for them.
-    #[error("the message has headers, and the table {table} has no column for them")]
+    #[error("the message has headers, and the table {} has no column for them", one_line(table, MAX_NAME))]
     NoHeadersColumn {
         /// Which table.
         table: String,
@@ -108,7 +109,7 @@ pub enum InvalidMessage {
         reason: std::str::Utf8Error,
     },
     /// The payload column holds JSON, and the payload is not JSON.
-    #[error("the payload is not JSON, and the column holds JSON: {reason}")]
+    #[error("the payload is not JSON, and the column holds JSON: {}", one_line(reason, MAX_REASON))]
     PayloadNotJson {
         /// Where it is not.
         reason: String,

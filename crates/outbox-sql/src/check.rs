@@ -2,9 +2,14 @@
 
 use std::fmt;
 
+use outbox_core::text::one_line;
+
 pub mod mysql;
 pub mod postgres;
 pub mod sqlite;
+
+/// A finding is longer than other texts: it may hold a statement to run.
+const MAX_FINDING: usize = 4_096;
 
 /// Something about a database that does not suit the store, in words that say what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +49,6 @@ impl fmt::Display for Finding {
             Severity::Warning => "warning",
             Severity::Error => "error",
         };
-        write!(f, "{word}: {}", self.message)
+        write!(f, "{word}: {}", one_line(&self.message, MAX_FINDING))
     }
 }

@@ -10,6 +10,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use outbox_core::text::{MAX_REASON, one_line};
 use outbox_core::{StoreError, StoreOperation};
 
 use crate::file_lock::identity::FileIdentity;
@@ -40,7 +41,7 @@ fn hash(table: &str, tenant: &str) -> u64 {
 #[non_exhaustive]
 pub enum FileLockError {
     /// It cannot be made, opened or looked at.
-    #[error("the lock file {} cannot be used: its directory must be writable", path.display())]
+    #[error("the lock file {} cannot be used: its directory must be writable", shown(path))]
     Unusable {
         /// Which file.
         path: PathBuf,
@@ -48,7 +49,7 @@ pub enum FileLockError {
         source: io::Error,
     },
     /// The file system has no locks.
-    #[error("the lock file {} cannot be locked: its file system has no locks", path.display())]
+    #[error("the lock file {} cannot be locked: its file system has no locks", shown(path))]
     NoLocks {
         /// Which file.
         path: PathBuf,
@@ -56,11 +57,19 @@ pub enum FileLockError {
         source: io::Error,
     },
     /// Somebody deleted or replaced it, so that another can hold the tenant too.
-    #[error("the lock file {} was deleted or replaced while it was held: leave lock files alone", path.display())]
+    #[error(
+        "the lock file {} was deleted or replaced while it was held: leave lock files alone",
+        shown(path)
+    )]
     Replaced {
         /// Which file.
         path: PathBuf,
     },
+}
+
+/// A path, in the text of an error.
+pub(crate) fn shown(path: &Path) -> String {
+    one_line(&path.to_string_lossy(), MAX_REASON).into_owned()
 }
 
 impl FileLockError {

@@ -1,6 +1,7 @@
 //! Headers as JSON text: an object of strings, and nothing else.
 
 use outbox_core::Headers;
+use outbox_core::text::{MAX_NAME, one_line};
 use serde_json::{Map, Value};
 
 use crate::row::Unreadable;
@@ -29,7 +30,11 @@ pub fn from_json(text: &str) -> Result<Headers, Unreadable> {
         .into_iter()
         .map(|(name, value)| match value {
             Value::String(value) => Ok((name, value)),
-            other => Err(Unreadable::new(format!("has {} as {name:?}, not a string", kind_of(&other)))),
+            other => Err(Unreadable::new(format!(
+                "has {} as \"{}\", not a string",
+                kind_of(&other),
+                one_line(&name, MAX_NAME)
+            ))),
         })
         .collect()
 }

@@ -3,13 +3,22 @@
 use std::borrow::Cow;
 use std::error::Error;
 
+use outbox_core::text::one_line;
 use outbox_core::{StoreError, StoreOperation};
+
+/// So many characters of what a server said leave room for what to do about it.
+const MAX_SAID: usize = 400;
 
 /// No connection of the pool came free in time.
 pub const POOL_IS_BUSY: &str =
     "no connection of the pool was free in time: give the relay a pool of its own, or a larger one";
 /// The pool was closed.
 pub const POOL_IS_CLOSED: &str = "the pool is closed";
+
+/// What a server said, in one line, for a text that goes on behind it.
+pub fn said(message: &str) -> Cow<'_, str> {
+    one_line(message, MAX_SAID)
+}
 
 /// What an error means and what to do about it, and whether trying again may help.
 #[derive(Debug, Clone, PartialEq, Eq)]

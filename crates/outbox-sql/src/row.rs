@@ -9,11 +9,12 @@ use outbox_core::{
 
 use crate::dialect::Dialect;
 use crate::headers;
+use crate::meaning::said;
 use crate::table::{Columns, OutboxTable};
 
 /// Why a column's value cannot be read, in words that follow the column's name: `is null`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
+#[error("{}", said(.0))]
 pub struct Unreadable(Cow<'static, str>);
 
 impl Unreadable {

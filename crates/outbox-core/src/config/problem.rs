@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::TENANTS_VARIABLE;
+use crate::text::name;
 use crate::{InvalidTenantId, Ordering, TenantId};
 
 /// Every bad field at once.
@@ -54,7 +55,7 @@ pub enum ConfigProblem {
         source: InvalidTenantId,
     },
     /// A tenant is named twice.
-    #[error("tenant {tenant:?} is in the list more than once", tenant = tenant.as_str())]
+    #[error("tenant \"{}\" is in the list more than once", name(tenant.as_str()))]
     DuplicateTenant {
         /// Which.
         tenant: TenantId,
@@ -66,7 +67,7 @@ pub enum ConfigProblem {
         variable: &'static str,
     },
     /// A variable's value is not a whole number.
-    #[error("{variable} must be a whole number of milliseconds, but is {value:?}")]
+    #[error("{variable} must be a whole number of milliseconds, but is \"{}\"", name(value))]
     NotANumber {
         /// Which variable.
         variable: &'static str,

@@ -3,9 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::text::{name, words};
 use crate::{MessageId, RelayState, TenantId, TenantReports};
 
-/// What a health check found. `Display` is one line: `healthy`, or every problem.
+/// So many problems are in the line; the report has them all.
+const TOLD: usize = 20;
+
+/// What a health check found. `Display` is one line: `healthy`, or the first 20 problems and how many more there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HealthReport {
@@ -32,11 +36,14 @@ impl fmt::Display for HealthReport {
         if self.is_healthy() {
             return f.write_str("healthy");
         }
-        for (index, problem) in self.problems.iter().enumerate() {
+        for (index, problem) in self.problems.iter().take(TOLD).enumerate() {
             let separator = if index == 0 { "" } else { ", " };
             write!(f, "{separator}{problem}")?;
         }
-        Ok(())
+        match self.problems.len().saturating_sub(TOLD) {
+            0 => Ok(()),
+            more => write!(f, ", and {more} more"),
+        }
     }
 }
 
@@ -45,7 +52,7 @@ impl fmt::Display for HealthReport {
 #[non_exhaustive]
 pub enum HealthProblem {
     /// A tenant's oldest pending message is older than the tolerated lag.
-    #[error("{tenant} is {} ms behind", lag.as_millis())]
+    #[error("{} is {} ms behind", name(tenant.as_str()), lag.as_millis())]
     Behind {
         /// Which tenant.
         tenant: TenantId,
@@ -53,7 +60,7 @@ pub enum HealthProblem {
         lag: Duration,
     },
     /// A tenant's oldest pending message does not say how old it is.
-    #[error("{tenant} is stopped by message {message}, whose time cannot be read")]
+    #[error("{} is stopped by message {message}, whose time cannot be read", name(tenant.as_str()))]
     Unreadable {
         /// Which tenant.
         tenant: TenantId,
@@ -61,7 +68,7 @@ pub enum HealthProblem {
         message: MessageId,
     },
     /// The check failed.
-    #[error("{reason}")]
+    #[error("{}", words(reason))]
     Failed {
         /// How.
         reason: String,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::text::{name, words};
 use crate::{HeldSubject, MessageId, TenantState};
 
 /// A tenant, as health sees it. `Display` is one line: `caught up`, or all that is to say about it.
@@ -92,14 +93,15 @@ impl fmt::Display for TenantHealth {
             if let Some(message) = message {
                 write!(f, ", message {message}")?;
             }
-            write!(f, ": {reason}")?;
+            write!(f, ": {}", words(reason))?;
         }
         if condition == TenantCondition::HoldingBack
             && let Some(first) = self.held_subjects.first()
         {
             let HeldSubject { subject_id, failures, message, reason, .. } = first;
+            let (subject, reason) = (name(subject_id), words(reason));
             write!(f, " {} subjects", self.held_subjects.len())?;
-            write!(f, "; {subject_id} after {failures} failures in a row, message {message}: {reason}")?;
+            write!(f, "; {subject} after {failures} failures in a row, message {message}: {reason}")?;
         }
         match self.lag {
             Some(lag) if self.behind => write!(f, "; {} ms behind", lag.as_millis()),

@@ -11,8 +11,9 @@ use super::publishing::Refusal;
 use super::run::{contained_sweep, probe};
 use super::schedule::{GROWTH, shrunk};
 use super::stop::{Stop, StopOnDrop};
-use super::sweep::{Sweep, SweepEnd, Turn, with_causes};
+use super::sweep::{Sweep, SweepEnd, Turn};
 use super::{RelayError, Shared};
+use crate::text::with_causes;
 use crate::{ClaimRequest, MessageId, RelayConfig, TenantId, Tenants};
 
 /// What a drain did.

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::text::words;
 use crate::{Headers, Notice, Observation, Observer, Operation, Outcome};
 
 /// All observers of a relay.
@@ -118,7 +119,7 @@ fn contain<T>(panics: &AtomicU64, code: impl FnOnce() -> T) -> Option<T> {
         Err(panic) => {
             let count = panics.fetch_add(1, Ordering::Relaxed) + 1;
             if count.is_power_of_two() {
-                tracing::error!(count, panic = %panic_text(&*panic), "an outbox observer panicked");
+                tracing::error!(count, panic = panic_text(&*panic), "an outbox observer panicked");
             }
             discard(panic);
             None
@@ -134,13 +135,11 @@ pub(crate) fn discard(panic: Box<dyn Any + Send>) {
     }
 }
 
-/// A panic's message; a payload that is no text is named as such.
+/// A panic's message in one line; a payload that is no text is named as such.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    words(text.unwrap_or("a panic without a message")).into_owned()
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ impl<T> Drop for Contained<T> {
     fn drop(&mut self) {
         let value = self.0.take();
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-            tracing::error!(panic = %panic_text(&*panic), "a publisher's future panicked when it was dropped");
+            tracing::error!(panic = panic_text(&*panic), "a publisher's future panicked when it was dropped");
             discard(panic);
         }
     }

@@ -10,11 +10,13 @@ use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 
 use super::Shared;
 use super::board::{Run as OnBoard, TenantState};
+use super::lines::Lines;
 use super::observe::{Observers, panic_text};
 use super::schedule::{Change, Forgotten, Schedule, SubjectChange, back_off};
 use super::stop::Stop;
 use super::store_call::call;
-use super::sweep::{Sweep, SweepEnd, Turn, sweep, with_causes};
+use super::sweep::{Sweep, SweepEnd, Turn, sweep};
+use crate::text::with_causes;
 use crate::{Notice, OldestPending, Operation, Outcome, ProbeRequest, StoreError, StoreOperation, TenantId};
 
 /// The longest rest after failed probes, or the poll interval if that is longer.
@@ -49,11 +51,12 @@ pub(crate) async fn contained_sweep(shared: Arc<Shared>, turn: Turn, stop: Stop)
 /// One run, until `stop`; ends when it holds nothing any more.
 pub(crate) async fn run(shared: Arc<Shared>, stop: Stop, on_board: OnBoard) {
     let announced = Announced::begin(&shared.observers);
-    tracing::info!(source = shared.store.source(), "outbox relay started");
+    Lines::started(shared.store.source());
     let mut run = Run::new(Arc::clone(&shared), stop);
     run.work().await;
     run.wind_down().await;
-    tracing::info!(source = shared.store.source(), "outbox relay stopped");
+    run.lines.tell_all();
+    Lines::stopped(shared.store.source());
     on_board.stopped();
     announced.stopped();
 }
@@ -85,6 +88,7 @@ struct Run {
     shared: Arc<Shared>,
     stop: Stop,
     schedule: Schedule,
+    lines: Lines,
     random: fastrand::Rng,
     sweeps: JoinSet<Sweep>,
     /// Who is being swept, and how many wakes there had been when that began.
@@ -101,10 +105,12 @@ impl Run {
         let schedule = Schedule::new(shared.config.clone(), random.fork());
         let next_probe = shared.clock.monotonic();
         let (sweeps, swept) = (JoinSet::new(), HashMap::new());
+        let lines = Lines::new(Arc::clone(&shared.clock));
         Self {
             shared,
             stop,
             schedule,
+            lines,
             random,
             sweeps,
             swept,
@@ -120,6 +126,7 @@ impl Run {
         let mut wake = self.shared.wake.subscribe();
         while !self.stop.requested() {
             let now = clock.monotonic();
+            self.lines.tell_due(now);
             self.give_turns(now);
             if self.probe.is_none() && now >= self.next_probe {
                 self.start_probe(now);
@@ -127,7 +134,12 @@ impl Run {
             let free = self.sweeps.len() < self.shared.concurrency.get();
             let due = self.schedule.next_due().filter(|_| free);
             let poll = Some(self.next_probe).filter(|_| self.probe.is_none());
-            let rest = due.into_iter().chain(poll).min().map(|next| next.saturating_sub(now));
+            let rest = due
+                .into_iter()
+                .chain(poll)
+                .chain(self.lines.due())
+                .min()
+                .map(|next| next.saturating_sub(now));
             tokio::select! {
                 biased;
                 () = self.stop.wait() => {}
@@ -198,7 +210,7 @@ impl Run {
         match answer {
             Some(Ok(oldest)) => {
                 if std::mem::take(&mut self.failed_probes) > 0 {
-                    tracing::info!("outbox probes succeed again");
+                    Lines::probes_succeed();
                     self.shared.observers.notice(&Notice::ProbeRecovered);
                 }
                 for Forgotten { tenant, failed, subjects } in self.schedule.probed(&oldest) {
@@ -220,7 +232,7 @@ impl Run {
     fn probe_failed(&mut self, error: &StoreError) {
         self.failed_probes = self.failed_probes.saturating_add(1);
         if self.failed_probes == 1 {
-            tracing::warn!(error = %with_causes(error), "outbox probes fail; no new work is found meanwhile");
+            Lines::probes_fail(error);
             self.shared.observers.notice(&Notice::ProbeFailing { error });
         }
         let config = &self.shared.config;
@@ -266,36 +278,26 @@ impl Run {
     }
 
     fn backed_off(
-        &self,
+        &mut self,
         tenant: &TenantId,
         message: Option<crate::MessageId>,
         reason: String,
         change: Change,
     ) -> TenantState {
         let Change::BackedOff { failures, wait } = change else { return TenantState::Idle };
-        if failures == 1 {
-            let id = message.map(crate::MessageId::get);
-            tracing::warn!(%tenant, id, %reason, "outbox tenant backs off");
-        } else {
-            tracing::debug!(%tenant, failures, ?wait, %reason, "outbox tenant backs off further");
-        }
+        self.lines.backed_off(tenant, message, failures, wait, &reason);
         let notice = Notice::BackedOff { tenant, message, failures, wait, reason: &reason };
         self.shared.observers.notice(&notice);
         TenantState::BackingOff { failures, wait, message, reason }
     }
 
-    fn subjects_changed(&self, tenant: &TenantId, changes: &[SubjectChange], sweep: &Sweep) {
+    fn subjects_changed(&mut self, tenant: &TenantId, changes: &[SubjectChange], sweep: &Sweep) {
         for SubjectChange { subject, change } in changes {
             let refusal = sweep.refusals.iter().find(|refusal| refusal.subject == *subject);
             let notice = match (change, refusal) {
                 (&Change::BackedOff { failures, wait }, Some(refusal)) => {
                     let (message, reason) = (refusal.tried.message, &*refusal.reason);
-                    if failures == 1 {
-                        let id = message.get();
-                        tracing::warn!(%tenant, subject, id, %reason, "outbox subject is held back");
-                    } else {
-                        tracing::debug!(%tenant, subject, failures, ?wait, %reason, "outbox subject waits on");
-                    }
+                    self.lines.held_back(tenant, subject, message, failures, wait, reason);
                     Notice::SubjectBackedOff { tenant, subject, message, failures, wait, reason }
                 }
                 (Change::Recovered, _) => {
@@ -308,13 +310,13 @@ impl Run {
         }
     }
 
-    fn subject_recovered(&self, tenant: &TenantId, subject: &str) {
-        tracing::info!(%tenant, subject, "outbox subject recovered");
+    fn subject_recovered(&mut self, tenant: &TenantId, subject: &str) {
+        self.lines.subject_recovered(tenant, subject);
         self.shared.observers.notice(&Notice::SubjectRecovered { tenant, subject });
     }
 
-    fn recovered(&self, tenant: &TenantId) {
-        tracing::info!(%tenant, "outbox tenant recovered");
+    fn recovered(&mut self, tenant: &TenantId) {
+        self.lines.recovered(tenant);
         self.shared.observers.notice(&Notice::Recovered { tenant });
     }
 }

@@ -13,6 +13,7 @@ pub(crate) struct Log(Arc<Mutex<Vec<(Level, String)>>>);
 impl Log {
     /// Collects from now on, until the guard is dropped.
     pub(crate) fn collect() -> (Self, tracing::subscriber::DefaultGuard) {
+        crate::written::share_the_callsites();
         let log = Self::default();
         let guard = tracing::subscriber::set_default(log.clone());
         (log, guard)

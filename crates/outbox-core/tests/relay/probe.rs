@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use outbox_core::{OperationKind, RefusalClass, StoreOperation};
 use outbox_testkit::{PublishFault, StoreFault, When};
 
@@ -23,6 +24,20 @@ async fn a_thousand_idle_tenants_cost_one_probe_a_poll() {
     stage.pass(POLL).await;
     assert_eq!(stage.store.started(StoreOperation::Claim), 1, "only where something is pending");
     assert!(stage.all_marked());
+}
+
+/// The poll interval is from one probe's start to the next one's; a probe that takes longer is followed at once.
+#[tokio::test]
+async fn the_poll_interval_is_from_one_probes_start_to_the_next_ones() {
+    for (took, probes) in [(POLL / 2, 301), (POLL * 3, 101)] {
+        let stage = Stage::new();
+        stage.store.fail(StoreOperation::Probe, StoreFault::Slow(took));
+        let running = stage.relay().start().unwrap();
+        stage.pass(Duration::from_secs(60)).await;
+        assert_eq!(stage.store.started(StoreOperation::Probe), probes, "{took:?}");
+        running.stop().now_or_never();
+        stage.pass(POLL * 3).await;
+    }
 }
 
 /// Only the relay's own tenants are swept; with discovery, whichever there are.
@@ -80,7 +95,7 @@ async fn a_tenant_that_backs_off_writes_one_line_a_change() {
     running.stop().await.unwrap();
     let expected = [
         "outbox relay started",
-        "outbox tenant backs off",
+        "outbox tenant backs off; its message is tried again until it is accepted",
         "outbox tenant recovered",
         "outbox relay stopped",
     ];

@@ -27,7 +27,8 @@ fn meaning_of(error: &Error, table: &str, rights: &str) -> Meaning {
                 Some(number) => meaning(number, message, table, rights),
                 None if is_driver(message) => Meaning::may_go_away(NO_CONNECTION),
                 None => Meaning::may_go_away(format!(
-                    "the server could not run the statement ({message}); if it stays so, ask check()"
+                    "the server could not run the statement ({}); if it stays so, ask check()",
+                    outbox_sql::meaning::said(message)
                 )),
             }
         }

@@ -21,8 +21,8 @@ fn meaning_of(error: &Error, table: &str, rights: &str) -> Meaning {
         Error::DatabaseError(ClosedConnection | UnableToSendCommand, said) => unsent(said.message()),
         Error::BrokenTransactionManager => Meaning::may_go_away(NO_CONNECTION),
         Error::DatabaseError(kind, said) => {
-            let message = said.message();
-            match sql_state(*kind, message) {
+            let message = &*outbox_sql::meaning::said(said.message());
+            match sql_state(*kind, said.message()) {
                 Some("42P05" | "26000") => Meaning::stays(format!(
                     "{message}: a transaction pooler that keeps no track of prepared statements is in between, \
                      connect directly"

@@ -15,7 +15,7 @@ pub(super) enum Failure {
     #[error(transparent)]
     Connect(#[from] diesel::ConnectionError),
     #[cfg(any(feature = "bb8", feature = "deadpool"))]
-    #[error("{0}")]
+    #[error("{}", outbox_sql::meaning::said(.0))]
     NoConnection(String),
     #[cfg(feature = "deadpool")]
     #[error("the pool is closed")]

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use opentelemetry::KeyValue;
 use outbox_core::TenantId;
+use outbox_core::text::MAX_NAME;
 
 use crate::names;
+use crate::value::value;
 
 /// Answers the attribute of a tenant, or none.
 pub type TenantMap = Arc<dyn Fn(&TenantId) -> Option<Cow<'static, str>> + Send + Sync>;
@@ -39,9 +41,9 @@ impl TenantLabel {
 
     pub(super) fn label<'a>(&self, tenant: &'a TenantId) -> Option<Cow<'a, str>> {
         match self {
-            Self::Keep => Some(tenant.as_str().into()),
+            Self::Keep => Some(value(tenant.as_str(), MAX_NAME)),
             Self::Omit => None,
-            Self::Map(map) => map(tenant),
+            Self::Map(map) => map(tenant).map(|label| value(label, MAX_NAME)),
         }
     }
 

@@ -15,6 +15,8 @@ mod gauges;
 mod metrics;
 #[cfg(all(feature = "metrics", feature = "trace"))]
 mod names;
+#[cfg(all(feature = "metrics", feature = "trace", feature = "tracing"))]
+mod outside;
 #[cfg(feature = "trace")]
 mod propagation;
 #[cfg(feature = "metrics")]

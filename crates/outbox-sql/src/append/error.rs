@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use outbox_core::text::{MAX_REASON, one_line};
+
 use super::InvalidMessage;
 
 /// A message was not appended. `E` is the driver's error.
@@ -21,7 +23,7 @@ pub enum AppendError<E: Error + 'static> {
         reason: InvalidMessage,
     },
     /// The database refused the statement, or did not answer.
-    #[error("the messages were not appended: {reason}")]
+    #[error("the messages were not appended: {}", one_line(reason, MAX_REASON))]
     #[non_exhaustive]
     Database {
         /// What that means, and what to do.

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use outbox_core::text::{MAX_NAME, one_line};
 use outbox_core::{StoreError, StoreOperation};
 
 use super::opened::OpenedAs;
-use crate::file_lock::network_file_system;
+use crate::file_lock::{network_file_system, shown};
 
 /// Asks for the file of a schema. Parameter: the schema. There is no row if it is not attached, and no name,
 /// or an empty one, if it is in memory.
@@ -44,7 +45,10 @@ pub enum MemoryDatabase {
 #[non_exhaustive]
 pub enum NoPlace {
     /// The schema is not that of an attached database.
-    #[error("no database is attached as {schema:?}: attach it on every connection of the pool")]
+    #[error(
+        "no database is attached as \"{}\": attach it on every connection of the pool",
+        one_line(schema, MAX_NAME)
+    )]
     NotAttached {
         /// The schema.
         schema: String,
@@ -57,7 +61,10 @@ pub enum NoPlace {
     )]
     PrivateMemory,
     /// Locks there are not to be relied on.
-    #[error("the database {} is on a network file system ({file_system}), where locks cannot be relied on: move it to a local disk", path.display())]
+    #[error(
+        "the database {} is on a network file system ({file_system}), where locks cannot be relied on: move it to a local disk",
+        shown(path)
+    )]
     Network {
         /// The database's file.
         path: PathBuf,
@@ -65,7 +72,10 @@ pub enum NoPlace {
         file_system: String,
     },
     /// The operating system has no such file.
-    #[error("the database's file {} does not exist on this machine's file system: use the default VFS or `memdb`", path.display())]
+    #[error(
+        "the database's file {} does not exist on this machine's file system: use the default VFS or `memdb`",
+        shown(path)
+    )]
     NoFile {
         /// What SQLite calls it.
         path: PathBuf,

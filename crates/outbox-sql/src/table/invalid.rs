@@ -1,5 +1,7 @@
 //! Why a description is refused.
 
+use outbox_core::text::{MAX_NAME, one_line};
+
 use crate::dialect::Dialect;
 use crate::identifier::InvalidIdentifier;
 
@@ -8,7 +10,7 @@ use crate::identifier::InvalidIdentifier;
 #[non_exhaustive]
 pub enum InvalidTable {
     /// A name cannot be one.
-    #[error("the name of {part}, {name:?}: {problem}")]
+    #[error("the name of {part}, \"{}\": {problem}", one_line(name, MAX_NAME))]
     Name {
         /// What it names: `schema`, `table`, or what the column is for.
         part: &'static str,
@@ -18,7 +20,10 @@ pub enum InvalidTable {
         problem: InvalidIdentifier,
     },
     /// Two columns have one name.
-    #[error("{first} and {second} are both called {name:?}; each needs a column of its own")]
+    #[error(
+        "{first} and {second} are both called \"{}\"; each needs a column of its own",
+        one_line(name, MAX_NAME)
+    )]
     SameColumn {
         /// The name.
         name: String,

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use outbox_core::RelayWaker;
+use outbox_core::text::with_causes;
 use outbox_sql::{InvalidTable, OutboxTable, wake};
 use sqlx::postgres::PgConnectOptions;
 use tokio::task::JoinHandle;
@@ -75,7 +76,12 @@ impl PostgresListener {
             };
             if !told {
                 told = true;
-                tracing::warn!(channel = self.channel, %error, "no hints reach the outbox relay; it polls meanwhile");
+                let error = with_causes(&error);
+                tracing::warn!(
+                    channel = self.channel,
+                    error,
+                    "no hints reach the outbox relay; it polls meanwhile"
+                );
             }
             if begun.elapsed() > LAST_PAUSE {
                 pause = FIRST_PAUSE;

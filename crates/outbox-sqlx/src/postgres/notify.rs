@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use outbox_core::text::with_causes;
 use outbox_sql::wake;
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio::sync::Notify;
@@ -92,7 +93,10 @@ async fn keep_notifying(
         match outcome {
             Err(error) if !failing => {
                 failing = true;
-                tracing::warn!(%error, "no hints reach the outbox relays; they poll meanwhile");
+                tracing::warn!(
+                    error = with_causes(&error),
+                    "no hints reach the outbox relays; they poll meanwhile"
+                );
             }
             Ok(()) if failing => {
                 failing = false;

@@ -3,7 +3,8 @@
 use super::{Batch, Ended, Next};
 use crate::relay::Shared;
 use crate::relay::publish::{answer, in_time};
-use crate::relay::sweep::{SweepEnd, Turn, with_causes};
+use crate::relay::sweep::{SweepEnd, Turn};
+use crate::text::with_causes;
 use crate::{
     BatchPublisher, Claim, Delivery, Headers, Operation, OutboxMessage, Outcome, PublishError, RefusalCause,
     RelayConfig, StoreError,

@@ -10,7 +10,8 @@ use tokio::task::unconstrained;
 
 use super::{Batch, Ended, Next};
 use crate::relay::publish::{Published, publish};
-use crate::relay::sweep::{SweepEnd, with_causes};
+use crate::relay::sweep::SweepEnd;
+use crate::text::with_causes;
 use crate::{Claim, Publisher, StoreError};
 
 /// Each future is polled before the next one is made: that is when its publisher sends it. What is accepted is

@@ -2,7 +2,8 @@
 
 use super::{Batch, Ended, Next};
 use crate::relay::publish::{Published, publish};
-use crate::relay::sweep::{SweepEnd, with_causes};
+use crate::relay::sweep::SweepEnd;
+use crate::text::with_causes;
 use crate::{Claim, Publisher, StoreError};
 
 /// What is accepted is a prefix.

@@ -8,7 +8,8 @@ use futures_util::stream::FuturesUnordered;
 
 use super::{Batch, Ended, Next, Refusal};
 use crate::relay::publish::{Published, publish};
-use crate::relay::sweep::{SweepEnd, with_causes};
+use crate::relay::sweep::SweepEnd;
+use crate::text::with_causes;
 use crate::{Claim, ClaimRequest, OutboxMessage, Publisher, StoreError};
 
 /// What is accepted is any subset, of which each subject's part is a prefix. A subject whose message was refused
@@ -54,15 +55,19 @@ pub(super) async fn publish_all(
                 queues.accepted(place);
             }
             Published::Refused(error) => {
-                let (subject, reason) = (message.subject_id.clone(), with_causes(&error));
+                let reason = with_causes(&error);
                 let progress = !queues.is_first(place);
                 let too_many =
                     turn.excluded.len() + batch.refusals.len() >= ClaimRequest::MAX_EXCLUDED_SUBJECTS;
-                if too_many && matches!(end, None | Some(SweepEnd::OutOfTime)) {
+                let too_long = message.subject_id.len() > ClaimRequest::MAX_EXCLUDED_SUBJECT_BYTES;
+                if (too_many || too_long) && matches!(end, None | Some(SweepEnd::OutOfTime)) {
                     // More than a claim can leave out: the tenant waits, and not the subject alone.
                     end = Some(SweepEnd::Refused { tried, reason: reason.clone() });
                 }
-                batch.refusals.push(Refusal { subject, tried, reason, progress });
+                if !too_long {
+                    let subject = message.subject_id.clone();
+                    batch.refusals.push(Refusal { subject, tried, reason, progress });
+                }
             }
             Published::Dropped => end = Some(SweepEnd::Interrupted),
         }

@@ -1,6 +1,6 @@
 //! What MySQL's and MariaDB's errors mean, by their numbers.
 
-use crate::meaning::Meaning;
+use crate::meaning::{Meaning, said};
 pub use crate::meaning::{POOL_IS_BUSY, POOL_IS_CLOSED};
 
 pub use crate::dialect::postgres::error::relay_rights;
@@ -22,8 +22,10 @@ pub fn is_conflict(number: u16) -> bool {
 /// What the server's error of this number means. `table` is for a person to read, `rights` are what the operation
 /// needs on it.
 pub fn meaning(number: u16, message: &str, table: &str, rights: &str) -> Meaning {
-    transient(number)
-        .map_or_else(|| Meaning::stays(permanent(number, message, table, rights)), Meaning::may_go_away)
+    transient(number).map_or_else(
+        || Meaning::stays(permanent(number, &said(message), table, rights)),
+        Meaning::may_go_away,
+    )
 }
 
 /// What an answer means that is not what was asked for.

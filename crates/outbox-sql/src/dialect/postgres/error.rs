@@ -2,7 +2,7 @@
 
 use outbox_core::Settling;
 
-use crate::meaning::Meaning;
+use crate::meaning::{Meaning, said};
 pub use crate::meaning::{POOL_IS_BUSY, POOL_IS_CLOSED};
 
 /// What the relay's role needs on the table.
@@ -22,7 +22,7 @@ pub const NO_CONNECTION: &str = "the connection to PostgreSQL was lost or could 
 /// What the server's error of this SQLSTATE means. `table` is for a person to read, `rights` are what the operation
 /// needs on it.
 pub fn meaning(code: &str, message: &str, table: &str, rights: &str) -> Meaning {
-    permanent(code, message, table, rights)
+    permanent(code, &said(message), table, rights)
         .map_or_else(|| Meaning::may_go_away(transient(code)), Meaning::stays)
 }
 
