@@ -28,7 +28,8 @@ const POLL_RANGE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration
 pub struct RelayConfig {
     /// Which tenants the relay serves. No default.
     pub tenants: Tenants,
-    /// How long the relay rests between two probes. Default 200 ms; 1 to 60,000 ms.
+    /// How long after one probe's start the next one starts; a probe that takes longer is followed at once. A wake
+    /// brings the next probe forward. Default 200 ms; 1 to 60,000 ms.
     pub poll_interval: Duration,
     /// How old a tenant's oldest pending message may be before health says so. Default 60 s; at least 1 ms.
     pub max_lag: Duration,

@@ -20,7 +20,7 @@ pub struct OutboxMessage {
     pub kind: String,
     /// Which thing it is about: the key that a compacting reader keeps the last message of.
     pub subject_id: String,
-    /// The content; `None` is the tombstone, the last word about a subject.
+    /// The content; `None` is a *tombstone*: the subject is gone.
     pub payload: Option<Payload>,
     /// What travels with it.
     pub headers: Headers,
@@ -56,7 +56,7 @@ impl OutboxMessage {
     }
 }
 
-/// What an application appends to the outbox, in the transaction of the change that it tells of.
+/// What an application appends to the outbox, within the transaction that changes its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NewMessage {
@@ -66,7 +66,7 @@ pub struct NewMessage {
     pub kind: String,
     /// Which thing it is about.
     pub subject_id: String,
-    /// The content; `None` is the tombstone.
+    /// The content; `None` is a tombstone.
     pub payload: Option<Payload>,
     /// What travels with it.
     pub headers: Headers,
@@ -85,7 +85,7 @@ impl NewMessage {
         Self { payload: Some(payload.into()), ..Self::tombstone(tenant_id, kind, subject_id) }
     }
 
-    /// The last word about a subject: a message without a content.
+    /// A tombstone: a message without a content, which says that its subject is gone.
     pub fn tombstone(tenant_id: TenantId, kind: impl Into<String>, subject_id: impl Into<String>) -> Self {
         Self {
             tenant_id,

@@ -137,7 +137,8 @@ impl PublishError {
         Self { class, reason: reason.into(), source: None }
     }
 
-    /// Keeps the error that it came from.
+    /// Keeps the error that it came from. The log and health say its text behind the reason, unless the reason is the
+    /// same text or ends with it.
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self

@@ -58,13 +58,17 @@ pub fn one_line(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// An error's text, followed by those of its causes: in one line of at most [`MAX_REASON`] characters.
+/// An error's text, followed by those of its causes: in one line of at most [`MAX_REASON`] characters. A cause whose text
+/// the line ends with already is not said again.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        let said = error.to_string();
+        if !text.ends_with(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
         cause = error.source();
     }
     words(&text).into_owned()
@@ -95,6 +99,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::PublishError;
 
     #[test]
     fn what_is_plain_is_not_copied() {
@@ -123,6 +128,16 @@ mod tests {
     fn causes_are_in_the_line_too() {
         let error = Long("one", Some(Box::new(Long("two", None))));
         assert_eq!(with_causes(&error), r"one\n: two\n");
+    }
+
+    /// `PublishError::refused(error.to_string()).with_source(error)`, and errors that say their cause themselves.
+    #[test]
+    fn a_cause_that_was_said_is_not_said_again() {
+        let broken = || std::io::Error::other("broken pipe");
+        let error = PublishError::unavailable(broken().to_string()).with_source(broken());
+        assert_eq!(with_causes(&error), "unavailable: broken pipe");
+        let error = PublishError::unavailable("the broker is away").with_source(broken());
+        assert_eq!(with_causes(&error), "unavailable: the broker is away: broken pipe");
     }
 
     proptest! {

@@ -7,7 +7,7 @@
 //! and the connection is the application's. SQLite is such a library itself: `sqlite` links the system's, and
 //! `sqlite-bundled` builds it.
 //!
-//! A store (`PostgresStore`, `MySqlStore`, `SqliteStore`) is what the relay reads from: on a pool of `diesel-async`, by
+//! A relay is built with a store (`PostgresStore`, `MySqlStore`, `SqliteStore`): on a pool of `diesel-async`, by
 //! the features `bb8` and `deadpool`; SQLite's on connections of its own as well. It needs a tokio runtime, of either flavour.
 
 #[cfg(all(feature = "async", any(feature = "postgres", feature = "mysql")))]

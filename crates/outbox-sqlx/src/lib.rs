@@ -5,8 +5,8 @@
 //! that, with its own dependency on sqlx. All need a tokio runtime.
 //!
 //! Who knows one of the modules knows all: a table (`PostgresTable`, `MySqlTable`, `SqliteTable`) appends
-//! messages on the caller's own connection, a store (`PostgresStore`, `MySqlStore`, `SqliteStore`) is what the
-//! relay reads from.
+//! messages on the caller's own connection, a relay is built with a store (`PostgresStore`, `MySqlStore`,
+//! `SqliteStore`).
 
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod connection;

@@ -36,3 +36,8 @@ pub use crate::harness::{Harness, Leftovers, OpenWrite, Write};
 pub use crate::publisher_harness::{PublisherCapability, PublisherHarness, Received};
 pub use crate::recorder::{Delivered, Recorder, Violation};
 pub use crate::trial::Trial;
+
+/// What `docs/testing.md` shows, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/testing.md")]
+mod samples {}

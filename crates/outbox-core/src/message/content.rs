@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-/// A message's content, in the application's own encoding. Cloning is cheap.
+/// A message's content: bytes, which are handed on as they are. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Payload(Bytes);
 

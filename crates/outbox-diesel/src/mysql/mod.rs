@@ -1,7 +1,7 @@
 //! MySQL and MariaDB.
 //!
 //! [`MySqlTable`] appends messages on the application's own connection, in its transaction;
-//! `MySqlStore` (feature `async`) is what the relay reads from.
+//! `MySqlStore` (feature `async`) is a relay's store.
 
 mod append;
 #[cfg(feature = "async")]

@@ -1,7 +1,7 @@
 //! PostgreSQL.
 //!
 //! [`PostgresTable`] appends messages on the application's own connection, in its transaction;
-//! `PostgresStore` (feature `async`) is what the relay reads from.
+//! `PostgresStore` (feature `async`) is a relay's store.
 
 mod append;
 #[cfg(feature = "async")]

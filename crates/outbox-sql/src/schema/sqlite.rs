@@ -31,7 +31,7 @@ CREATE TABLE {table} ( -- outbox schema {SCHEMA_VERSION}
     {tenant} TEXT NOT NULL,
     {kind} TEXT NOT NULL,
     {subject} TEXT NOT NULL,
-    -- A row without a payload is the last word about its subject.
+    -- No payload is a tombstone: the subject is gone.
     {payload_name} {payload},
 {headers}    {occurred_at} INTEGER NOT NULL
         DEFAULT ({NOW}),

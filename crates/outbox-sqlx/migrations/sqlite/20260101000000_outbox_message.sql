@@ -6,7 +6,7 @@ CREATE TABLE "main"."outbox_message" ( -- outbox schema 1
     "tenant_id" TEXT NOT NULL,
     "kind" TEXT NOT NULL,
     "subject_id" TEXT NOT NULL,
-    -- A row without a payload is the last word about its subject.
+    -- No payload is a tombstone: the subject is gone.
     "payload" BLOB,
     "headers" TEXT,
     "occurred_at" INTEGER NOT NULL

@@ -1,7 +1,7 @@
 //! MySQL and MariaDB.
 //!
 //! [`MySqlTable`] appends messages on the application's own connection, in its transaction; [`MySqlStore`] is
-//! what the relay reads from.
+//! a relay's store.
 
 mod append;
 mod check;

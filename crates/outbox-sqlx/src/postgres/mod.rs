@@ -1,7 +1,7 @@
 //! PostgreSQL.
 //!
 //! [`PostgresTable`] appends messages on the application's own connection, in its transaction;
-//! [`PostgresStore`] is what the relay reads from; [`PostgresListener`] and [`PostgresNotifier`] wake it from other
+//! [`PostgresStore`] is a relay's store; [`PostgresListener`] and [`PostgresNotifier`] wake it from other
 //! processes.
 
 mod append;

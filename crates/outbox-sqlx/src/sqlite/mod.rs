@@ -1,7 +1,7 @@
 //! SQLite.
 //!
 //! [`SqliteTable`] appends messages on the application's own connection, in its transaction; [`SqliteStore`]
-//! is what the relay reads from.
+//! is a relay's store.
 
 mod append;
 mod check;

@@ -26,7 +26,9 @@ impl Watermark {
     }
 
     /// Sets how often a tenant is looked at from zero, at least. So long, at most, may a message be overlooked
-    /// whose id was drawn by hand or which was made pending again; and so long does a safe id serve.
+    /// whose id was drawn by hand or which was made pending again, by claims, by probes and so by health as well; and
+    /// so long does a safe id serve. With `Duration::MAX` such a message stays hidden from all of them for as long as
+    /// the store lives, or until an operation of it fails.
     pub fn with_look_every(mut self, interval: Duration) -> Self {
         self.look_every = interval;
         self
