@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::signal::unix::{SignalKind, signal};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// The process group of the command that runs.
@@ -46,35 +47,17 @@ fn end_group() {
 /// second ends us at once, and the watchdogs put everything away.
 pub(crate) fn listen() {
     static LISTENING: Once = Once::new();
-    LISTENING.call_once(|| {
-        std::thread::spawn(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-            if let Err(error) = runtime.and_then(|runtime| runtime.block_on(wait())) {
-                eprintln!("xtask: cannot listen for signals: {error}");
-            }
-        });
+    LISTENING.call_once(|| match Signals::new([SIGHUP, SIGINT, SIGTERM]) {
+        Ok(signals) => _ = std::thread::spawn(|| wait(signals)),
+        Err(error) => eprintln!("xtask: cannot listen for signals: {error}"),
     });
 }
 
-async fn wait() -> std::io::Result<()> {
-    loop {
-        requested().await?;
+fn wait(mut signals: Signals) {
+    for _ in signals.forever() {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
         end_group();
     }
-}
-
-/// Ends when somebody asks us to end.
-pub(crate) async fn requested() -> std::io::Result<()> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hang_up.recv() => {}
-    }
-    Ok(())
 }

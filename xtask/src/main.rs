@@ -1,12 +1,12 @@
 //! The workspace's commands: `cargo xtask --help`.
 
+mod bench;
 mod ci;
-#[cfg(feature = "demo")]
 mod demo;
 mod interrupt;
 mod lint;
-mod measure;
 mod process;
+mod programs;
 mod test;
 
 use std::process::ExitCode;
@@ -27,20 +27,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Shows the relay at work: orders, two replicas, a refusal, a SIGKILL, and a check at the end.
-    #[cfg(feature = "demo")]
     Demo(demo::Options),
-    /// One of the demo's replica processes.
-    #[cfg(feature = "demo")]
-    #[command(hide = true)]
-    DemoReplica(demo::ReplicaOptions),
-    Bench(measure::Options),
-    /// One of the bench's writer processes.
-    #[cfg(feature = "bench")]
-    #[command(hide = true)]
-    BenchWriter {
-        /// What to write.
-        order: String,
-    },
+    Bench(bench::Options),
     Test(test::Options),
     /// Format, clippy, docs, each feature alone, dependencies, tidiness and outbox-diesel by itself; warnings are errors.
     Lint,
@@ -50,13 +38,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        #[cfg(feature = "demo")]
-        Command::Demo(options) => demo::run(options),
-        #[cfg(feature = "demo")]
-        Command::DemoReplica(options) => demo::run_replica(&options),
-        Command::Bench(options) => measure::run(&options),
-        #[cfg(feature = "bench")]
-        Command::BenchWriter { order } => xtask::bench::write(&order),
+        Command::Demo(options) => demo::run(&options),
+        Command::Bench(options) => bench::run(&options),
         Command::Test(options) => test::run(&options),
         Command::Lint => lint::run(),
         Command::Ci => ci::run(),

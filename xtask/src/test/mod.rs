@@ -1,6 +1,5 @@
 //! Every test there is, on servers of our own.
 
-mod binaries;
 mod report;
 mod shared;
 mod tally;
@@ -11,11 +10,10 @@ use anyhow::Result;
 use servers::install::Program;
 use servers::{Folder, MariaDb, MySql, Postgres};
 
-use self::binaries::Binaries;
 use self::report::Report;
 use self::shared::Shared;
 use self::tally::Tally;
-use crate::{interrupt, process};
+use crate::{interrupt, process, programs};
 
 /// The file in which tests write what they could not check.
 const REPORT: &str = "OUTBOX_TEST_REPORT";
@@ -46,19 +44,17 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     std::fs::write(&file, "")?;
 
     // Built first, which also tells the binaries' crates; a build that fails is told by cargo.
-    let mut binaries = Binaries::default();
     let mut build = test_command(options);
-    build.args(["--no-run", "--message-format=json-render-diagnostics"]);
-    build.args(options.of_cargo());
-    if !process::run_captured(&mut build, |message| binaries.see(message))?.success() {
+    build.arg("--no-run").args(options.of_cargo());
+    let Some(binaries) = programs::build(&mut build)? else {
         println!("no test ran: the tests do not build");
         return Ok(false);
-    }
+    };
 
     let mut command = test_command(options);
     command.arg("--no-fail-fast").args(&options.cargo).env(REPORT, &file);
     let postgres = Shared::<Postgres>::for_tests(&mut command)?;
-    let has_mysql_tests = binaries.has_a_test_named("mysql_");
+    let has_mysql_tests = binaries.iter().any(|binary| binary.file().starts_with("mysql_"));
     let mut tally = Tally::of(binaries);
     let mut status = if options.mysql {
         Program::MySql.ensure()?;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::binaries::Binaries;
+use crate::programs::Program;
 
 /// What a test needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Database {
 pub(super) struct Tally {
     /// The test binary whose tests are listed now, as cargo names it.
     binary: String,
-    binaries: Binaries,
+    binaries: Vec<Program>,
     ran: [usize; DATABASES.len()],
     failed: usize,
     ignored: usize,
@@ -63,7 +63,7 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Nothing seen yet, of tests in these binaries.
-    pub(super) fn of(binaries: Binaries) -> Self {
+    pub(super) fn of(binaries: Vec<Program>) -> Self {
         Self { binaries, ..Self::default() }
     }
 
@@ -75,7 +75,9 @@ impl Tally {
             // Not the folder that it is in, which may be called anything.
             let (source, file) = binary.split_once(" (").unwrap_or((binary, ""));
             let file = file.rsplit('/').next().unwrap_or_default().trim_end_matches(')');
-            self.binary = format!("{source} {file} {}", self.binaries.package(file));
+            let package =
+                self.binaries.iter().find(|binary| binary.file() == file).map_or("", Program::package);
+            self.binary = format!("{source} {file} {package}");
         } else if let Some((name, outcome)) =
             line.strip_prefix("test ").and_then(|test| test.rsplit_once(" ... "))
         {

@@ -1,0 +1,80 @@
+//! The shop on MariaDB or MySQL, by sqlx.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use outbox_core::{MessageId, NewMessage, Store, async_trait};
+use outbox_sqlx::OutboxTable;
+use outbox_sqlx::mysql::{MySqlStore, MySqlTable};
+use sqlx::mysql::{MySqlPool, MySqlPoolOptions};
+use sqlx::{AssertSqlSafe, MySql};
+
+use crate::database::{Database, ORDERS, Transaction};
+
+#[derive(Debug)]
+pub(super) struct Shop {
+    pool: MySqlPool,
+    table: MySqlTable,
+    database: String,
+}
+
+impl Shop {
+    pub(super) async fn open(database: &str, url: &str) -> Result<Self> {
+        let pool = MySqlPoolOptions::new().max_connections(6).connect(url).await?;
+        let table = MySqlTable::new(OutboxTable::default().with_schema(database))?;
+        Ok(Self { pool, table, database: database.to_owned() })
+    }
+}
+
+#[async_trait]
+impl Database for Shop {
+    async fn create(&self) -> Result<()> {
+        let Self { database, table, .. } = self;
+        let statements =
+            format!("CREATE DATABASE {database}; CREATE TABLE {database}.orders {ORDERS}; {}", table.ddl());
+        sqlx::raw_sql(AssertSqlSafe(statements)).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    async fn remove(&self) -> Result<()> {
+        let statement = format!("DROP DATABASE {}", self.database);
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    fn store(&self) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(MySqlStore::new(self.pool.clone(), self.table.description().clone())?))
+    }
+
+    fn has_concurrent_writers(&self) -> bool {
+        true
+    }
+
+    async fn begin(&self) -> Result<Box<dyn Transaction>> {
+        let insert = format!("INSERT INTO {}.orders (number, customer) VALUES (?, ?)", self.database);
+        Ok(Box::new(Open { inner: self.pool.begin().await?, table: self.table.clone(), insert }))
+    }
+}
+
+struct Open {
+    inner: sqlx::Transaction<'static, MySql>,
+    table: MySqlTable,
+    insert: String,
+}
+
+#[async_trait]
+impl Transaction for Open {
+    async fn place(&mut self, number: i64, message: &NewMessage) -> Result<MessageId> {
+        let insert = sqlx::query(AssertSqlSafe(self.insert.clone()));
+        insert.bind(number).bind(message.tenant_id.as_str()).execute(&mut *self.inner).await?;
+        Ok(self.table.append(&mut self.inner, message).await?)
+    }
+
+    async fn commit(self: Box<Self>) -> Result<()> {
+        Ok(self.inner.commit().await?)
+    }
+
+    async fn roll_back(self: Box<Self>) -> Result<()> {
+        Ok(self.inner.rollback().await?)
+    }
+}
