@@ -56,7 +56,8 @@ pub struct RelayConfig {
     pub max_slice_bytes: usize,
     /// After how long a publish counts as refused; its future is dropped then. Default 30 s.
     pub publish_timeout: Duration,
-    /// After how long a store's operation counts as failed. Default 30 s.
+    /// How long a store's operation may take. The store gives up then; the relay waits a quarter of a second longer
+    /// for what it says. Default 30 s.
     pub store_timeout: Duration,
     /// How long a stop waits for the messages being published. Default 10 s; may be zero.
     pub stop_timeout: Duration,

@@ -78,7 +78,8 @@ impl HealthCheck {
 
     /// Checks now. One check at a time runs against the database; who asks meanwhile gets its answer too.
     ///
-    /// It answers within the health timeout, and never fails: what goes wrong is a problem in the report.
+    /// It answers within the health timeout, and never fails: what goes wrong is a problem in the report. An answer
+    /// of the store that is older than the timeout, since this process stood still, counts as none.
     ///
     /// # Cancellation
     /// The check goes on in a task of its own; the next caller gets its answer.
@@ -137,15 +138,16 @@ impl Shared {
                 Err(crate::StoreError::permanent(operation, "the store panicked"))
             })
         });
-        // The probe is not dropped at the deadline: it ends by itself, unheard.
+        // The probe is not dropped at the deadline: it ends by itself, unheard. The deadline comes first: an answer that
+        // is heard after it, since this process stood still, tells of the past.
         let answer = tokio::select! {
             biased;
+            () = self.clock.sleep(self.timeout) => Err(HealthProblem::Silent { timeout: self.timeout }),
             answer = probe => match answer {
                 Ok(Ok(oldest)) => Ok(oldest),
                 Ok(Err(error)) => Err(HealthProblem::Failed { reason: with_causes(&error) }),
                 Err(error) => Err(HealthProblem::Failed { reason: error.to_string() }),
             },
-            () = self.clock.sleep(self.timeout) => Err(HealthProblem::Silent { timeout: self.timeout }),
         };
         self.report(answer)
     }

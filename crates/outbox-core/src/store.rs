@@ -54,7 +54,7 @@ pub trait Store: Send + Sync + 'static {
 /// A tenant held exclusively. Dropping it is the crash path: nothing is marked, and the tenant is free.
 #[async_trait]
 pub trait Claim: Send {
-    /// Asks whether the claim still lives.
+    /// Asks whether the claim still lives. The answer tells of the time when it was asked.
     ///
     /// # Errors
     /// [`StoreError`], if it does not, or if that cannot be told. The holder must stop publishing.

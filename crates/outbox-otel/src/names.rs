@@ -179,7 +179,7 @@ pub const METRICS: &[Metric] = {
         metric(SETTLED_MESSAGES, Counter, "{message}", TENANTS, "messages that were marked as published"),
         metric(UNSETTLED_MESSAGES, Counter, "{message}", TENANTS, "messages that were accepted and not marked, since their claim was lost: they are published again"),
         metric(PROBE_DURATION, Histogram, "s", &[ERROR_TYPE], "looking for each tenant's oldest message"),
-        metric(PROBE_AGE, Gauge, "s", &[], "time since a probe last succeeded, or since the relay started"),
+        metric(PROBE_AGE, Gauge, "s", &[], "time since the last probe that succeeded began, or since the relay started"),
         metric(PENDING_AGE, Gauge, "s", TENANTS, "age of the oldest pending message at the last probe; 0 is caught up"),
         metric(TENANT_FAILURES, Gauge, "{failure}", TENANTS, "failures in a row of a tenant that backs off; 0 is well"),
         metric(TENANTS_BACKING_OFF, Gauge, "{tenant}", &[], "tenants that back off"),

@@ -53,6 +53,8 @@ pub enum StoreFault {
     Hang,
     /// It takes so long, by the clock, and is then done.
     Slow(Duration),
+    /// It is done, and the answer comes so much later, by the clock: as to a process that stood still meanwhile.
+    AnswerLate(Duration),
 }
 
 impl FaultyStore {
@@ -126,6 +128,11 @@ impl Faults {
             Some(StoreFault::Slow(duration)) => {
                 self.clock.sleep(duration).await;
                 done.await
+            }
+            Some(StoreFault::AnswerLate(duration)) => {
+                let answer = done.await;
+                self.clock.sleep(duration).await;
+                answer
             }
         };
         under_way.ended = true;

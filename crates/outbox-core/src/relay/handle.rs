@@ -37,7 +37,8 @@ impl RelayHandle {
     ///
     /// No new claim is made. A message being published is finished, and its tenant's accepted prefix settled;
     /// past [`stop_timeout`](crate::RelayConfig::stop_timeout) the publish is dropped and its row stays
-    /// pending. It ends within the stop's deadline and two of the store's.
+    /// pending. It ends within the stop's deadline and two of the store's, each with the quarter of a
+    /// second that the relay waits longer.
     ///
     /// # Errors
     /// [`RelayError::Died`], if the relay's task had ended by itself.

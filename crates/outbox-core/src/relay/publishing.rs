@@ -14,7 +14,8 @@ use super::sweep::{SweepEnd, Tried, Turn};
 use super::{Outlet, Shared};
 use crate::{Claim, MessageId, Operation, Ordering, OutboxMessage, Outcome, StoreError, StoreOperation};
 
-/// A holder that lost its session must notice: the claim is verified between messages at least this often.
+/// How long a proof of the claim counts, from when it was asked for: nothing is begun on an older one. An answer
+/// that was held up, by a slow database or a process that stood still, says nothing of the time since.
 const VERIFY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A claimed batch, while it is published.
@@ -25,7 +26,13 @@ pub(super) struct Batch<'a> {
     stop: &'a Stop,
     /// A batch's time is that of its publishing: a slow claim makes it no smaller.
     started: Duration,
-    verified: Duration,
+    /// When the store was asked, whose answer was the last proof that the claim lives.
+    proven: Duration,
+    /// Whether the claim was verified in time and nothing was begun since: one message goes out on that, however long
+    /// an observer looks at it.
+    just_verified: bool,
+    /// How long the last proof took, if it was too old when it came.
+    came_late: Option<Duration>,
     /// How many messages were begun.
     begun: usize,
     accepted: Vec<MessageId>,
@@ -55,13 +62,15 @@ pub(super) struct Published {
 }
 
 /// Publishes until the batch ends, the time is up, a stop is asked for, or a refusal ends it. An error is a claim
-/// that does not live any more, or that cannot be told to. Nothing is in flight when it answers.
+/// that does not live any more, or that cannot be told to. Nothing is in flight when it answers. The claim was asked
+/// for at `asked`.
 pub(super) async fn publish_all(
     shared: &Arc<Shared>,
     turn: &Turn,
     messages: &[OutboxMessage],
     stop: &Stop,
     claim: Box<dyn Claim>,
+    asked: Duration,
 ) -> Result<Published, StoreError> {
     let started = shared.clock.monotonic();
     let mut batch = Batch {
@@ -70,7 +79,9 @@ pub(super) async fn publish_all(
         messages,
         stop,
         started,
-        verified: started,
+        proven: asked,
+        just_verified: false,
+        came_late: None,
         begun: 0,
         accepted: Vec::with_capacity(messages.len()),
         served: Vec::new(),
@@ -106,15 +117,33 @@ enum Next {
 
 impl Batch<'_> {
     /// Asked before each message.
-    fn next(&self) -> Next {
+    fn next(&mut self) -> Next {
         if self.stop.requested() {
             return Next::End(SweepEnd::Interrupted);
+        }
+        if let Some(took) = self.came_late {
+            return Next::End(self.proof_came_late(took));
         }
         let now = self.shared.clock.monotonic();
         if self.begun > 0 && now.saturating_sub(self.started) >= self.shared.config.max_batch_time {
             return Next::End(SweepEnd::OutOfTime);
         }
-        if now.saturating_sub(self.verified) >= VERIFY_INTERVAL { Next::Verify } else { Next::Go }
+        let is_proven = now.saturating_sub(self.proven) < VERIFY_INTERVAL;
+        if std::mem::take(&mut self.just_verified) || is_proven { Next::Go } else { Next::Verify }
+    }
+
+    /// Asked before each message where nothing is in flight then: verifies the claim, if that is due.
+    async fn verified_next(
+        &mut self,
+        mut claim: Box<dyn Claim>,
+    ) -> Result<(Box<dyn Claim>, Option<SweepEnd>), StoreError> {
+        loop {
+            match self.next() {
+                Next::Go => return Ok((claim, None)),
+                Next::Verify => claim = self.verify(claim).await?,
+                Next::End(end) => return Ok((claim, Some(end))),
+            }
+        }
     }
 
     /// Asks whether the claim still lives. To be called when nothing is in flight: a claim that is given up while
@@ -123,17 +152,36 @@ impl Batch<'_> {
         let (shared, accepted) = (self.shared, self.accepted.len());
         let operation = Operation::verify(shared.store.source(), &self.turn.tenant, accepted);
         let watch = shared.observers.start(&operation);
+        let asked = shared.clock.monotonic();
         let answer = call(shared, StoreOperation::Verify, shared.config.store_timeout, async move {
             claim.verify().await?;
             Ok(claim)
         })
         .await;
+        let took = shared.clock.monotonic().saturating_sub(asked);
         watch.end(&match &answer {
             Ok(_) => Outcome::Verified,
             Err(error) => Outcome::Failed(error),
         });
-        self.verified = shared.clock.monotonic();
+        self.proven = asked;
+        self.came_late = Some(took).filter(|took| *took >= VERIFY_INTERVAL);
+        self.just_verified = self.came_late.is_none();
         answer
+    }
+
+    /// The end of a batch whose claim lived when it was asked, which is too long ago. Asking once more might take as
+    /// long: what was accepted is settled, and the rest waits for a database that answers.
+    fn proof_came_late(&self, took: Duration) -> SweepEnd {
+        let error = StoreError::transient(
+            StoreOperation::Verify,
+            format!(
+                "the answer came after {} ms, and one that took {} ms or more is no proof that the claim still \
+                 lives: the database is slow, or this process stood still",
+                took.as_millis(),
+                VERIFY_INTERVAL.as_millis()
+            ),
+        );
+        SweepEnd::Failed { error, tried: self.turn.tried.filter(|_| self.begun == 0) }
     }
 
     /// The end of a batch that came to its last message.

@@ -108,15 +108,15 @@ pub(crate) async fn sweep(shared: Arc<Shared>, turn: Turn, stop: Stop) -> Sweep 
     if stop.requested() {
         return Sweep::nothing(SweepEnd::Interrupted);
     }
-    let started = shared.clock.monotonic();
+    let asked = shared.clock.monotonic();
     match claim(&shared, &turn).await {
         Ok(ClaimOutcome::Held) => Sweep::nothing(SweepEnd::Held),
         Err(error) => Sweep::nothing(SweepEnd::Failed { error, tried: turn.tried }),
         Ok(ClaimOutcome::Claimed(claimed)) => {
             let Claimed { messages, claim, .. } = claimed;
             let tried = messages.first().map(|message| turn.attempt(message));
-            let claim_took = shared.clock.monotonic().saturating_sub(started);
-            let published = match publish_all(&shared, &turn, &messages, &stop, claim).await {
+            let claim_took = shared.clock.monotonic().saturating_sub(asked);
+            let published = match publish_all(&shared, &turn, &messages, &stop, claim, asked).await {
                 Ok(published) => published,
                 Err(error) => return Sweep::nothing(SweepEnd::Failed { error, tried }),
             };

@@ -5,8 +5,8 @@ use std::time::Duration;
 use outbox_core::{OperationKind, StoreOperation};
 use outbox_testkit::{PublishFault, StoreFault, When};
 
-use crate::seen::End;
-use crate::stage::{POLL, Stage, config, tenant};
+use crate::seen::{End, Told};
+use crate::stage::{POLL, Stage, calm, config, tenant};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -62,6 +62,37 @@ async fn a_hanging_probe_is_followed_by_another() {
     assert_eq!(stage.seen.ends(OperationKind::Probe)[0], End::Failed(silent(StoreOperation::Probe)));
 }
 
+/// A store that says at its very deadline how an operation ended is heard: what it has done is not taken for a
+/// failure.
+#[tokio::test]
+async fn a_store_that_answers_at_its_deadline_is_heard() {
+    for operation in [StoreOperation::Probe, StoreOperation::Claim, StoreOperation::Settle] {
+        let stage = Stage::new();
+        let ids = stage.write("a", 3);
+        stage.store.fail_nth(1, operation, StoreFault::Slow(DEADLINE));
+        let _running = stage.relay().start().unwrap();
+        stage.until(|| stage.all_marked()).await;
+        calm().await;
+        assert_eq!(stage.broker.accepted(&tenant("a")), ids, "{operation}: none of them twice");
+        assert_eq!(stage.seen.notices(), [Told::Started], "{operation}");
+    }
+}
+
+/// The same if the process stood still until long after the deadline.
+#[tokio::test]
+async fn a_store_that_answers_at_its_deadline_is_heard_by_a_relay_that_stood_still() {
+    let stage = Stage::new();
+    let ids = stage.write("a", 3);
+    stage.store.fail_nth(1, StoreOperation::Settle, StoreFault::Slow(DEADLINE));
+    let _running = stage.relay().start().unwrap();
+    calm().await;
+    stage.clock.advance(DEADLINE * 2);
+    stage.until(|| stage.all_marked()).await;
+    calm().await;
+    assert_eq!(stage.broker.accepted(&tenant("a")), ids, "none of them twice");
+    assert_eq!(stage.seen.back_offs("a"), []);
+}
+
 /// A claim that comes after its deadline is dropped as a claim, and frees its tenant.
 #[tokio::test]
 async fn a_late_claim_frees_its_tenant() {
@@ -79,7 +110,7 @@ async fn a_late_claim_frees_its_tenant() {
 async fn a_late_settlement_keeps_the_order() {
     let stage = Stage::new();
     let ids = stage.write("a", 3);
-    stage.store.fail_nth(1, StoreOperation::Settle, StoreFault::Slow(DEADLINE + POLL));
+    stage.store.fail_nth(1, StoreOperation::Settle, StoreFault::Slow(DEADLINE + POLL * 2));
     let _running = stage.relay().start().unwrap();
     stage.pass(DEADLINE * 2).await;
     assert!(stage.all_marked());

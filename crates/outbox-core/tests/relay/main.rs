@@ -7,6 +7,7 @@ mod batch;
 mod deadlines;
 mod drain;
 mod flood;
+mod frozen;
 mod health;
 mod isolation;
 mod log;

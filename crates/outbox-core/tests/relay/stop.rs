@@ -90,11 +90,13 @@ async fn a_stop_during_a_claim_publishes_nothing() {
 /// A stop waits for a settlement, and for a store that does not answer until its deadline.
 #[tokio::test]
 async fn a_stop_waits_for_the_store_as_long_as_the_store_has() {
+    // The store's deadline, and the quarter of a second after it for what the store says then.
+    let deadline = Duration::from_millis(30_250);
     for (operation, fault, bound) in [
         (StoreOperation::Settle, StoreFault::Slow(Duration::from_secs(20)), Duration::from_secs(20)),
-        (StoreOperation::Settle, StoreFault::Hang, Duration::from_secs(30)),
-        (StoreOperation::Claim, StoreFault::Hang, Duration::from_secs(30)),
-        (StoreOperation::Probe, StoreFault::Hang, Duration::from_secs(30)),
+        (StoreOperation::Settle, StoreFault::Hang, deadline),
+        (StoreOperation::Claim, StoreFault::Hang, deadline),
+        (StoreOperation::Probe, StoreFault::Hang, deadline),
     ] {
         let stage = Stage::new();
         stage.write("a", 1);

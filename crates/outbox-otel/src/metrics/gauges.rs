@@ -24,7 +24,7 @@ pub(super) struct Gauges(Mutex<State>);
 struct State {
     source: Option<Arc<str>>,
     running: i64,
-    /// When a probe last succeeded, by the monotonic clock, and the clock.
+    /// When the last probe that succeeded began, by the monotonic clock, and the clock.
     probed: Option<(Duration, Arc<dyn Clock>)>,
     /// Oldest pending message of each label.
     ages: HashMap<Label, Duration>,
@@ -141,7 +141,7 @@ impl Gauges {
         }
         let offset = offset(oldest, clock.now(), took);
         let mut state = self.lock();
-        state.probed = Some((clock.monotonic(), Arc::clone(clock)));
+        state.probed = Some((clock.monotonic().saturating_sub(took), Arc::clone(clock)));
         state.offset = offset.unwrap_or(state.offset);
         let caught_up = state.ages.drain().map(|(label, _)| label);
         let caught_up: Vec<Label> =

@@ -129,6 +129,17 @@ async fn an_unreadable_message_has_no_age() {
     assert_eq!(setup.meters.one(names::TENANTS_BACKING_OFF, &[]), Some(1.0));
 }
 
+/// What a probe says is as old as its question, however late the answer came.
+#[tokio::test]
+async fn the_age_of_a_probe_counts_from_when_it_was_asked() {
+    let setup = Setup::new();
+    setup.store.fail(StoreOperation::Probe, StoreFault::AnswerLate(Duration::from_secs(10)));
+    let _running = setup.relay(TenantLabel::Keep).start().expect("there is a runtime");
+    setup.outbox.run_for(Duration::from_secs(25)).await;
+    let age = setup.meters.one(names::PROBE_AGE, &[]).expect("it probed");
+    assert!((10.0..20.5).contains(&age), "{age}");
+}
+
 /// While probes fail, the time since the last good one grows.
 #[tokio::test]
 async fn a_silent_database_shows_in_the_probes_age() {

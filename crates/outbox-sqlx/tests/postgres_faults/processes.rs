@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use outbox_core::{Accepted, Delivery, PublishError, Publisher, async_trait};
+use outbox_core::{Accepted, Delivery, OperationKind, PublishError, Publisher, async_trait};
 use outbox_sqlx::OutboxTable;
 use outbox_testkit::Recorder;
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,15 +18,32 @@ use super::support::tenant;
 
 const URL: &str = "OUTBOX_TEST_REPLICA_URL";
 const WAIT_AT: &str = "OUTBOX_TEST_REPLICA_WAITS_AT";
+/// Waits before its second claim, and at no message.
+pub(crate) const CLAIM: &str = "claim";
 
 /// What the other process does; in the test run itself, nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_process() {
     let Ok(url) = std::env::var(URL) else { return };
     let options = Options::from_str(&url).unwrap();
-    let store = StorePool::new(options, 3).store(&OutboxTable::default());
-    let wait_at = std::env::var(WAIT_AT).unwrap().parse().unwrap();
-    let replica = Replica::start(&store, Spoken { wait_at }, quick());
+    let wait_at = std::env::var(WAIT_AT).unwrap();
+    let waits_at_claim = wait_at == CLAIM;
+    let spoken = Spoken { wait_at: wait_at.parse().unwrap_or_default() };
+    // Waiting at a claim it has one connection, on which each statement is prepared by then, and no probe between.
+    let (size, config) =
+        if waits_at_claim { (1, quick().poll_interval(Duration::from_mins(1))) } else { (3, quick()) };
+    let store = StorePool::new(options, size).store(&OutboxTable::default());
+    let replica = Replica::start(&store, spoken, config);
+    if waits_at_claim {
+        replica.journal.wait_for(1, |entry| matches!(entry, Entry::Settled(_))).await;
+        replica.journal.before_next(OperationKind::Claim, || {
+            say("claims");
+            listen();
+        });
+        say("is ready");
+        tokio::task::spawn_blocking(listen).await.unwrap();
+        replica.relay.wake();
+    }
     replica.journal.wait_for(1, |entry| matches!(entry, Entry::BackedOff { .. })).await;
     say("backs off");
     std::future::pending::<()>().await;
@@ -43,8 +60,7 @@ impl Publisher for Spoken {
         let id = delivery.message.id.get();
         say(&format!("publishes {id}"));
         if id == self.wait_at {
-            let told = tokio::task::spawn_blocking(|| std::io::stdin().lines().next());
-            told.await.unwrap().unwrap().unwrap();
+            tokio::task::spawn_blocking(listen).await.unwrap();
         }
         Ok(Accepted)
     }
@@ -55,22 +71,27 @@ fn say(line: &str) {
     writeln!(out, "OTHER {line}").and_then(|()| out.flush()).expect("somebody listens");
 }
 
+/// Waits until it is told to go on.
+fn listen() {
+    std::io::stdin().lines().next().unwrap().unwrap();
+}
+
 /// The other process. It is killed when this is dropped.
-struct Other {
+pub(crate) struct Other {
     child: Child,
-    stdin: ChildStdin,
+    pub(crate) stdin: ChildStdin,
     said: UnboundedReceiver<String>,
 }
 
 impl Other {
-    fn start(url: &str, wait_at: i64) -> Self {
+    pub(crate) fn start(url: &str, wait_at: &str) -> Self {
         // The test's own name, without the crate's.
         let (_, place) = module_path!().split_once("::").unwrap();
         let other = format!("{place}::other_process");
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", &other, "--nocapture", "--test-threads=1"])
             .env(URL, url)
-            .env(WAIT_AT, wait_at.to_string())
+            .env(WAIT_AT, wait_at)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -87,11 +108,11 @@ impl Other {
         Self { child, stdin, said }
     }
 
-    async fn says(&mut self) -> String {
+    pub(crate) async fn says(&mut self) -> String {
         soon("the other process says something", self.said.recv()).await.expect("the other process ended")
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let id = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
         kill_process(id, signal).unwrap();
     }
@@ -111,7 +132,7 @@ async fn a_killed_relay_process_is_taken_over_at_once_and_only_its_batch_is_repe
     let server = tcp_server();
     let stage = Stage::on(server, "killed").await;
     let written = stage.append("acme", 6).await;
-    let mut process = Other::start(&server.url("killed"), written[2].get());
+    let mut process = Other::start(&server.url("killed"), &written[2].to_string());
     for id in &written[..3] {
         assert_eq!(process.says().await, format!("publishes {id}"));
     }
@@ -138,7 +159,7 @@ async fn a_frozen_relay_process_notices_on_waking_that_it_lost_the_tenant() {
     let server = tcp_server();
     let stage = Stage::on(server, "frozen").await;
     let written = stage.append("acme", 5).await;
-    let mut process = Other::start(&server.url("frozen"), written[1].get());
+    let mut process = Other::start(&server.url("frozen"), &written[1].to_string());
     for id in &written[..2] {
         assert_eq!(process.says().await, format!("publishes {id}"));
     }

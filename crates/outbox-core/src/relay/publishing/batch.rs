@@ -1,6 +1,6 @@
 //! Slices of the batch, one at a time, to a publisher that takes several messages at once.
 
-use super::{Batch, Ended, Next};
+use super::{Batch, Ended};
 use crate::relay::Shared;
 use crate::relay::publish::{answer, in_time};
 use crate::relay::sweep::{SweepEnd, Turn};
@@ -18,10 +18,10 @@ pub(super) async fn publish_all(
 ) -> Result<Ended, StoreError> {
     let mut rest = batch.messages;
     while !rest.is_empty() {
-        match batch.next() {
-            Next::Go => {}
-            Next::Verify => claim = batch.verify(claim).await?,
-            Next::End(end) => return Ok((claim, Some(end))),
+        let end;
+        (claim, end) = batch.verified_next(claim).await?;
+        if end.is_some() {
+            return Ok((claim, end));
         }
         let (slice, later) = rest.split_at(slice_len(rest, &batch.shared.config));
         rest = later;

@@ -1,6 +1,6 @@
 //! One message of the tenant at a time, by id.
 
-use super::{Batch, Ended, Next};
+use super::{Batch, Ended};
 use crate::relay::publish::{Published, publish};
 use crate::relay::sweep::SweepEnd;
 use crate::text::with_causes;
@@ -13,10 +13,10 @@ pub(super) async fn publish_all(
     mut claim: Box<dyn Claim>,
 ) -> Result<Ended, StoreError> {
     for message in batch.messages {
-        match batch.next() {
-            Next::Go => {}
-            Next::Verify => claim = batch.verify(claim).await?,
-            Next::End(end) => return Ok((claim, Some(end))),
+        let end;
+        (claim, end) = batch.verified_next(claim).await?;
+        if end.is_some() {
+            return Ok((claim, end));
         }
         batch.begun += 1;
         let tried = batch.turn.attempt(message);
