@@ -1,5 +1,7 @@
 //! Names of schemas, tables and columns: checked, then quoted. A name is never cut or changed.
 
+use std::fmt::Write as _;
+
 use crate::dialect::Dialect;
 
 /// Why a text cannot be the name of a schema, a table or a column.
@@ -12,6 +14,13 @@ pub enum InvalidIdentifier {
     /// The name has a NUL character.
     #[error("a name must not contain a NUL character")]
     Nul,
+    /// The name has a control character, such as a line break. A database would take it; a tool that reads SQL line
+    /// by line may not, and no log shows it.
+    #[error("a name must not contain the control character {character:?}")]
+    Control {
+        /// Which character.
+        character: char,
+    },
     /// The name is longer than the database keeps; it would cut it, and two names could become one.
     #[error("the name has a length of {length}; {dialect} keeps at most {max}")]
     TooLong {
@@ -42,6 +51,9 @@ pub fn check(name: &str, dialect: Dialect) -> Result<(), InvalidIdentifier> {
     }
     if name.contains('\0') {
         return Err(InvalidIdentifier::Nul);
+    }
+    if let Some(character) = name.chars().find(|character| character.is_control()) {
+        return Err(InvalidIdentifier::Control { character });
     }
     let length = if dialect == Dialect::MySql { name.chars().count() } else { name.len() };
     if let Some(max) = dialect.max_identifier_length().filter(|max| length > *max) {
@@ -78,12 +90,23 @@ pub fn escaped_literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// A text as an SQL string literal, the quotes inside it doubled. For names and comments in DDL; values are
-/// always bound.
+/// A text as an SQL string literal, which no setting of the session reads differently. For names and comments;
+/// values are always bound.
 ///
-/// PostgreSQL reads a backslash in it as itself, as `standard_conforming_strings` (its default) says.
-pub fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+/// A backslash is one on SQLite, on PostgreSQL while `standard_conforming_strings` is on, and on MySQL while the
+/// `sql_mode` has `NO_BACKSLASH_ESCAPES`.
+pub fn literal(text: &str, dialect: Dialect) -> String {
+    match dialect {
+        Dialect::Postgres if text.contains('\\') => escaped_literal(text),
+        Dialect::MySql if text.contains('\\') => {
+            let digits = text.bytes().fold(String::new(), |mut digits, byte| {
+                let _ = write!(digits, "{byte:02x}");
+                digits
+            });
+            format!("_utf8mb4 x'{digits}'")
+        }
+        _ => format!("'{}'", text.replace('\'', "''")),
+    }
 }
 
 #[cfg(test)]
@@ -95,7 +118,9 @@ mod tests {
         assert_eq!(quote("Order", Dialect::Postgres), r#""Order""#);
         assert_eq!(quote(r#"a"b"#, Dialect::Sqlite), r#""a""b""#);
         assert_eq!(quote("a`b\"", Dialect::MySql), "`a``b\"`");
-        assert_eq!(literal("it's"), "'it''s'");
+        for dialect in [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite] {
+            assert_eq!(literal("it's", dialect), "'it''s'");
+        }
         assert_eq!(escaped_literal(r"it's \' x"), r"E'it''s \\'' x'");
     }
 
@@ -120,6 +145,24 @@ mod tests {
             let dialect = Dialect::MySql;
             assert_eq!(check(name, dialect), Err(InvalidIdentifier::Character { character, dialect }));
             assert_eq!(check(name, Dialect::Postgres), Ok(()));
+        }
+    }
+
+    /// What a session's settings turn is the backslash.
+    #[test]
+    fn a_backslash_in_a_literal_is_one_whatever_the_settings() {
+        assert_eq!(literal(r"a\'b", Dialect::Postgres), r"E'a\\''b'");
+        assert_eq!(literal(r"a\'", Dialect::MySql), "_utf8mb4 x'615c27'");
+        assert_eq!(literal(r"a\'b", Dialect::Sqlite), r"'a\''b'");
+    }
+
+    #[test]
+    fn a_control_character_is_refused_on_every_database() {
+        for dialect in [Dialect::Postgres, Dialect::MySql, Dialect::Sqlite] {
+            for character in ['\n', '\r', '\t', '\u{1b}', '\u{7f}', '\u{85}'] {
+                let refused = check(&format!("a{character}b"), dialect);
+                assert_eq!(refused, Err(InvalidIdentifier::Control { character }), "{dialect}");
+            }
         }
     }
 

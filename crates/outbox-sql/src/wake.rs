@@ -86,16 +86,6 @@ mod tests {
         assert_ne!(channel(&one), channel(&other));
     }
 
-    /// A name may have a line break, which ends a comment: none is in one.
-    #[test]
-    fn no_name_is_in_a_comment() -> Result<(), InvalidTable> {
-        let ddl = notify_trigger_ddl(&OutboxTable::new("out\nbox"))?;
-        let comments: Vec<&str> = ddl.lines().filter(|line| line.starts_with("--")).collect();
-        assert!(!comments.is_empty() && comments.iter().all(|line| !line.contains("out")), "{ddl}");
-        assert_eq!(ddl.matches("\"out\nbox\"").count(), 1, "{ddl}");
-        Ok(())
-    }
-
     #[test]
     fn a_table_that_cannot_be_has_no_trigger() {
         assert!(notify_trigger_ddl(&OutboxTable::new("")).is_err());

@@ -157,14 +157,19 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
         )));
     }
     if facts.settling == Settling::Delete && !live.may_delete {
-        found.push(Finding::error(format!("this role may not delete from {name}: GRANT DELETE ON {name}")));
+        found.push(Finding::error(format!(
+            "this role may not delete from {name}: GRANT DELETE ON {}",
+            table.quoted(Dialect::Postgres)
+        )));
     }
     let marked = &table.columns().published_at;
     if facts.settling == Settling::Mark
         && live.columns.iter().any(|column| column.name == *marked && !column.may_update)
     {
         found.push(Finding::error(format!(
-            "this role may not mark {name}.{marked}: GRANT UPDATE ({marked}) ON {name}"
+            "this role may not mark {name}.{marked}: GRANT UPDATE ({}) ON {}",
+            quote(marked, Dialect::Postgres),
+            table.quoted(Dialect::Postgres)
         )));
     }
     for (part, column) in table.columns().named() {
@@ -213,7 +218,10 @@ fn check_column(table: &OutboxTable, part: &str, live: &ColumnFacts, name: &str,
         )));
     }
     if !live.may_select {
-        found.push(Finding::error(format!("this role may not read {column}: GRANT SELECT ON {name}")));
+        found.push(Finding::error(format!(
+            "this role may not read {column}: GRANT SELECT ON {}",
+            table.quoted(Dialect::Postgres)
+        )));
     }
     if part == "id" {
         match live.sequence_cache {

@@ -13,12 +13,13 @@ use crate::table::OutboxTable;
 /// Asks for a table's definition; there is no row if there is no table.
 pub fn describe_table(table: &OutboxTable) -> String {
     let schema = quote(table.schema_on(Dialect::Sqlite), Dialect::Sqlite);
-    let name = literal(table.name());
+    let name = literal(table.name(), Dialect::Sqlite);
     format!("SELECT sql FROM {schema}.sqlite_schema WHERE type = 'table' AND name = {name} COLLATE NOCASE")
 }
 
 /// Asks for a table's columns: name, declared type in capitals, place in the primary key.
 pub fn describe_columns(table: &OutboxTable) -> String {
+    let literal = |text: &str| literal(text, Dialect::Sqlite);
     let (name, schema) = (literal(table.name()), literal(table.schema_on(Dialect::Sqlite)));
     format!("SELECT name, upper(type), pk FROM pragma_table_info({name}, {schema})")
 }
@@ -26,6 +27,7 @@ pub fn describe_columns(table: &OutboxTable) -> String {
 /// Asks for the columns of a table's indexes, in order: index, its definition, column (null if it is an
 /// expression), collation, whether it descends. [`IndexFacts::gather`] takes the rows.
 pub fn describe_indexes(table: &OutboxTable) -> String {
+    let literal = |text: &str| literal(text, Dialect::Sqlite);
     let (name, schema) = (literal(table.name()), literal(table.schema_on(Dialect::Sqlite)));
     let quoted = quote(table.schema_on(Dialect::Sqlite), Dialect::Sqlite);
     format!(

@@ -133,6 +133,7 @@ impl Words {
     }
 
     fn lock(&self, table: &OutboxTable, settling: Settling, tenant: &str) -> String {
+        let literal = |text: &str| literal(text, Dialect::Postgres);
         let name = literal(&tenant_lock_name(table));
         let (quoted, column) = (literal(&self.table), literal(&table.columns().published_at));
         let may_settle = if settling == Settling::Delete {

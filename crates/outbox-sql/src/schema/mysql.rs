@@ -69,7 +69,7 @@ INSERT INTO {claims} (`tenant_id`) VALUES (x'');
         headers = headers.unwrap_or_default(),
         occurred_at = word(&names.occurred_at),
         published_at = word(&names.published_at),
-        comment = literal(&version_comment()),
+        comment = literal(&version_comment(), Dialect::MySql),
     ))
 }
 

@@ -58,7 +58,7 @@ pub fn create_table(table: &OutboxTable) -> Result<String, InvalidTable> {
          COMMENT ON TABLE {name} IS {comment};\n",
         id = word(&names.id),
         published_at = word(&names.published_at),
-        comment = literal(&version_comment()),
+        comment = literal(&version_comment(), Dialect::Postgres),
     );
     Ok(ddl)
 }

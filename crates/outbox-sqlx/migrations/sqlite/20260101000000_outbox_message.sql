@@ -1,5 +1,5 @@
 -- The outbox: one row for each message, written in the transaction of the change that it tells of.
--- Times are microseconds since 1970. A row without "published_at" is pending.
+-- Times are microseconds since 1970. A row is pending while its last column is null.
 CREATE TABLE "main"."outbox_message" ( -- outbox schema 1
     -- AUTOINCREMENT: an id is the deduplication key, and must not be issued again after a delete.
     "id" INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -70,7 +70,7 @@ async fn who_may_not_delete_cannot_claim_to_delete() {
     assert!(error.message().contains("grant SELECT and DELETE on public.outbox_message"), "{error}");
     let found = store.check().await.unwrap();
     let [finding] = &found[..] else { panic!("{found:?}") };
-    assert!(finding.message.contains("GRANT DELETE ON public.outbox_message"), "{finding}");
+    assert!(finding.message.contains("GRANT DELETE ON \"public\".\"outbox_message\""), "{finding}");
 
     let store = deleting(&database, &table).await;
     assert_eq!(store.check().await.unwrap(), []);

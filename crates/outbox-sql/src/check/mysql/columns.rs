@@ -47,7 +47,10 @@ fn check_column(table: &OutboxTable, part: &str, live: &ColumnFacts, name: &str,
         found.push(Finding::error(format!("{column} draws no number of its own: make it AUTO_INCREMENT")));
     }
     if !may(live, "select") {
-        found.push(Finding::error(format!("this user may not read {column}: GRANT SELECT ON {name}")));
+        found.push(Finding::error(format!(
+            "this user may not read {column}: GRANT SELECT ON {}",
+            table.quoted(Dialect::MySql)
+        )));
     }
 }
 
@@ -134,7 +137,8 @@ pub(super) fn check_claims(table: &OutboxTable, facts: &Facts, found: &mut Vec<F
                 if !may(column, privilege) {
                     let privilege = privilege.to_uppercase();
                     found.push(Finding::error(format!(
-                        "this user lacks {privilege} on {name}, where claims lock and add rows: GRANT {privilege} ON {name}"
+                        "this user lacks {privilege} on {name}, where claims lock and add rows: GRANT {privilege} ON {}",
+                        table.beside(&table.claims_name(), Dialect::MySql)
                     )));
                 }
             }

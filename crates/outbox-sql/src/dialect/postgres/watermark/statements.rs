@@ -44,7 +44,7 @@ impl WatermarkStatements {
 
 /// Each statement's table has no children, so it is one relation. Locks of another database may have its number.
 fn writers(table: &OutboxTable) -> String {
-    let name = literal(&table.quoted(Dialect::Postgres));
+    let name = literal(&table.quoted(Dialect::Postgres), Dialect::Postgres);
     format!(
         "SELECT DISTINCT virtualtransaction FROM pg_locks\n\
          WHERE locktype = 'relation' AND relation = {name}::regclass\n  \
@@ -55,8 +55,8 @@ fn writers(table: &OutboxTable) -> String {
 
 /// The view answers what was drawn by whomsoever, whether it is committed or not; nothing, if nothing was.
 fn facts(table: &OutboxTable) -> String {
-    let name = literal(&table.quoted(Dialect::Postgres));
-    let id = literal(&table.columns().id);
+    let name = literal(&table.quoted(Dialect::Postgres), Dialect::Postgres);
+    let id = literal(&table.columns().id, Dialect::Postgres);
     format!(
         "SELECT t.relkind::text, t.relispartition OR EXISTS (SELECT FROM pg_inherits WHERE inhparent = t.oid),\n       \
          q.seqcache, q.seqincrement, has_sequence_privilege(q.seqrelid, 'USAGE, SELECT'),\n       \
