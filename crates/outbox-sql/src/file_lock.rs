@@ -3,7 +3,8 @@
 //! The lock belongs to an open file, so it dies with its process, with no lease to wait for. It never touches
 //! the database's own file, where SQLite keeps locks that closing any descriptor of the process would drop.
 
-mod identity;
+mod access;
+pub(crate) mod identity;
 mod network;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -92,14 +93,17 @@ pub struct FileLock {
 }
 
 impl FileLock {
-    /// Locks the file, made if it does not exist; `None` if another holds it. Never waits.
+    /// Locks a file beside a database, made if it does not exist; `None` if another holds it. Never waits.
+    ///
+    /// Whoever may open the database may open the file: it gets the database's group and mode, as far as this
+    /// process may give them.
     ///
     /// # Errors
     /// [`FileLockError`] if the file cannot be made or locked, or if it is deleted again and again meanwhile.
-    pub fn try_lock(path: &Path) -> Result<Option<Self>, FileLockError> {
+    pub fn try_lock(path: &Path, database: &Path) -> Result<Option<Self>, FileLockError> {
         for _ in 0..ATTEMPTS {
-            let file =
-                open(path).map_err(|source| FileLockError::Unusable { path: path.to_owned(), source })?;
+            let file = open(path, database)
+                .map_err(|source| FileLockError::Unusable { path: path.to_owned(), source })?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(None),
@@ -125,14 +129,8 @@ impl FileLock {
     pub fn verify(&self) -> Result<(), FileLockError> {
         let unusable = |source| FileLockError::Unusable { path: self.path.clone(), source };
         let held = FileIdentity::of(&self.file.metadata().map_err(unusable)?);
-        let named = match std::fs::metadata(&self.path) {
-            Ok(metadata) => FileIdentity::of(&metadata),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(FileLockError::Replaced { path: self.path.clone() });
-            }
-            Err(error) => return Err(unusable(error)),
-        };
-        if held == named { Ok(()) } else { Err(FileLockError::Replaced { path: self.path.clone() }) }
+        let named = FileIdentity::at(&self.path).map_err(unusable)?;
+        if named == Some(held) { Ok(()) } else { Err(FileLockError::Replaced { path: self.path.clone() }) }
     }
 
     /// Which file it is.
@@ -149,10 +147,16 @@ impl Drop for FileLock {
 }
 
 /// Opens the lock file to write, so that it is made; one that another user owns can be locked by reading it.
-fn open(path: &Path) -> io::Result<File> {
-    match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path) {
+fn open(path: &Path, database: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let to_write = access::private(options.read(true).write(true).create(true).truncate(false));
+    match to_write.open(path) {
+        Ok(file) => {
+            access::take_after(&file, path, database);
+            Ok(file)
+        }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(path).map_err(|_| error),
-        opened => opened,
+        Err(error) => Err(error),
     }
 }
 

@@ -1,15 +1,15 @@
 //! What a settlement may mark, and whether it did.
 
-use outbox_core::{MessageId, OutboxMessage, Settlement, StoreError, StoreOperation};
+use outbox_core::{MessageId, OutboxMessage, Settlement, StoreError, StoreOperation, Timestamp};
 
-/// The ids that a claim handed out.
+/// The messages that a claim handed out: their ids, and when they happened.
 #[derive(Debug, Clone, Default)]
-pub struct HandedOut(Vec<MessageId>);
+pub struct HandedOut(Vec<(MessageId, Timestamp)>);
 
 impl HandedOut {
     /// Those of these messages, which are in id order.
     pub fn of(messages: &[OutboxMessage]) -> Self {
-        Self(messages.iter().map(|message| message.id).collect())
+        Self(messages.iter().map(|message| (message.id, message.occurred_at)).collect())
     }
 
     /// What a settlement marks: its ids, each once, in order.
@@ -20,7 +20,7 @@ impl HandedOut {
         let mut ids = settlement.published;
         ids.sort_unstable();
         ids.dedup();
-        match ids.iter().find(|id| self.0.binary_search(id).is_err()) {
+        match ids.iter().find(|id| self.time_of(**id).is_none()) {
             None => Ok(ids),
             Some(foreign) => Err(StoreError::permanent(
                 StoreOperation::Settle,
@@ -29,10 +29,19 @@ impl HandedOut {
         }
     }
 
+    /// These messages, each with the time at which it happened: what tells a row from another with its id.
+    pub fn rows<'a>(&'a self, ids: &'a [MessageId]) -> impl Iterator<Item = (MessageId, Timestamp)> + 'a {
+        ids.iter().filter_map(|id| Some((*id, self.time_of(*id)?)))
+    }
+
+    fn time_of(&self, id: MessageId) -> Option<Timestamp> {
+        let found = self.0.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        self.0.get(found).map(|(_, time)| *time)
+    }
+
     /// The first messages handed out, up to the first that is not among these, which are in order.
     pub fn prefix<'a>(&self, settled: &'a [MessageId]) -> &'a [MessageId] {
-        let length =
-            self.0.iter().zip(settled).take_while(|(handed_out, settled)| handed_out == settled).count();
+        let length = self.0.iter().zip(settled).take_while(|((id, _), settled)| id == *settled).count();
         settled.get(..length).unwrap_or_default()
     }
 }
@@ -50,7 +59,7 @@ pub fn check_marked(given: usize, marked: u64, table: &str) -> Result<(), StoreE
         StoreOperation::Settle,
         format!(
             "{marked} of {given} published messages were marked in {table}: a trigger or row security kept the \
-             others pending, or somebody who does not hold the tenant marked or deleted them"
+             others pending, or somebody who does not hold the tenant marked, deleted or replaced them"
         ),
     ))
 }

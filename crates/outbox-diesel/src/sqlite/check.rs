@@ -42,6 +42,9 @@ async fn check(shared: &Arc<Shared>) -> Result<Vec<Finding>, StoreError> {
         Ok(place) => place,
         Err(error) => return Ok(vec![Finding::error(error.message())]),
     };
+    if let Err(error) = place.verify() {
+        return Ok(vec![Finding::error(error.to_string())]);
+    }
     let table = shared.read(|shared, connection| ask_table(&shared.table, connection));
     let mut facts = Facts { table: table.await.map_err(failed)?, ..Facts::default() };
     // Without a column no statement fits; its absence is a finding already.
@@ -51,10 +54,10 @@ async fn check(shared: &Arc<Shared>) -> Result<Vec<Finding>, StoreError> {
             facts.refusals.push(error.message().to_owned());
         }
     }
-    if let Place::File(path) = place {
-        let file = shared.read(|shared, connection| ask_file(&shared.table, connection));
-        facts.file = Some(file.await.map_err(failed)?);
-        facts.refusals.extend(try_lock_file(path));
+    if let Place::File(file) = place {
+        let asked = shared.read(|shared, connection| ask_file(&shared.table, connection));
+        facts.file = Some(asked.await.map_err(failed)?);
+        facts.refusals.extend(try_lock_file(file.path()));
     }
     Ok(findings(&shared.table, &facts))
 }

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use diesel::sql_types::{BigInt, Text};
 use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Settlement, StoreError, StoreOperation,
-    async_trait,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, Settlement, StoreError, StoreOperation, async_trait,
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::sqlite::{json_ids, json_texts};
+use outbox_sql::dialect::sqlite::{json_rows, json_texts};
 use outbox_sql::row::{RawRow, decode_batch};
 use outbox_sql::settlement::{HandedOut, check_marked};
 use outbox_sql::sqlite::Hold;
@@ -35,6 +34,8 @@ pub(super) async fn take(shared: &Arc<Shared>, request: &ClaimRequest) -> Result
     writable::prove(shared, place).await?;
     // After the lock, in a snapshot of its own: what the last holder marked is marked here, too.
     let rows = read(shared, request).await.map_err(|failure| store_error(CLAIM, failure))?;
+    // The connection may have been opened since, or long before the file was replaced.
+    hold.verify().map_err(|error| error.error(CLAIM))?;
     let messages = decode_batch(rows, &shared.table, Dialect::Sqlite, CLAIM)?;
     let claim = SqliteClaim {
         shared: Arc::clone(shared),
@@ -91,8 +92,9 @@ impl Claim for SqliteClaim {
         if published.is_empty() {
             return Ok(());
         }
-        let Self { shared, timeout, hold, .. } = *self;
-        let outcome = within(timeout, SETTLE, mark(&shared, hold, &published)).await;
+        let Self { shared, timeout, hold, handed_out } = *self;
+        let rows = json_rows(handed_out.rows(&published));
+        let outcome = within(timeout, SETTLE, mark(&shared, hold, published.len(), &rows)).await;
         if outcome.is_err() {
             // Whatever the reason: the next claim asks again whether anything can be marked.
             shared.writable.set(false);
@@ -105,10 +107,12 @@ impl Claim for SqliteClaim {
 ///
 /// # Cancellation safety
 /// [`mark::run`] keeps the tenant until a statement that has begun is through.
-async fn mark(shared: &Arc<Shared>, hold: Hold, published: &[MessageId]) -> Result<(), StoreError> {
-    // Somebody deleted the lock file: another may hold the tenant, and mark what it publishes itself.
+async fn mark(shared: &Arc<Shared>, hold: Hold, given: usize, rows: &str) -> Result<(), StoreError> {
+    // Somebody deleted the lock file: another may hold the tenant, and mark what it publishes itself. Or somebody
+    // replaced the database: its rows are not the ones that were published.
     hold.verify().map_err(|error| error.error(SETTLE))?;
-    let marked = mark::run(shared, hold, &json_ids(published)).await;
+    let marked = mark::run(shared, hold, rows).await;
     let marked = marked.map_err(|failure| store_error(SETTLE, failure))?;
-    check_marked(published.len(), marked, &shared.table.display_name(Dialect::Sqlite))
+    shared.verify_place(SETTLE)?;
+    check_marked(given, marked, &shared.table.display_name(Dialect::Sqlite))
 }

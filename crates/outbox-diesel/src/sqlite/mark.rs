@@ -16,12 +16,12 @@ use crate::statement::Statement;
 ///
 /// # Cancellation safety
 /// The statement in flight may still mark its rows, and frees the tenant afterwards; no further one starts.
-pub(super) async fn run(shared: &Arc<Shared>, mut hold: Hold, ids: &str) -> Result<u64, Failure> {
+pub(super) async fn run(shared: &Arc<Shared>, mut hold: Hold, rows: &str) -> Result<u64, Failure> {
     let mut pauses = Pauses::default();
     loop {
-        let (shared_too, ids) = (Arc::clone(shared), ids.to_owned());
+        let (shared_too, rows) = (Arc::clone(shared), rows.to_owned());
         let attempt = shared.connections.run(move |connection| {
-            let statement = Statement::<_, Untyped>::new(&shared_too.statements.mark).bind::<Text>(ids);
+            let statement = Statement::<_, Untyped>::new(&shared_too.statements.mark).bind::<Text>(rows);
             let outcome = RunQueryDsl::execute(statement, connection);
             // Back with the answer, or dropped with it.
             Ok((outcome, hold))

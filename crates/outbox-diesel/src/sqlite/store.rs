@@ -97,6 +97,11 @@ impl Shared {
         self.place.get_or_try_init(|| place::find(&self.connections, schema, operation)).await
     }
 
+    /// Whether the database is still where it was. For after a statement: it may have run in another file.
+    pub(super) fn verify_place(&self, operation: StoreOperation) -> Result<(), StoreError> {
+        self.place.get().map_or(Ok(()), Place::verify).map_err(|error| error.error(operation))
+    }
+
     /// Runs statements that read, again and again while a connection of the same shared cache writes.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
@@ -118,6 +123,7 @@ impl Shared {
         limit: NonZeroU32,
     ) -> Result<Vec<OutboxMessage>, StoreError> {
         const OPERATION: StoreOperation = StoreOperation::Pending;
+        self.place(OPERATION).await?;
         let tenant = tenant.clone();
         let rows = self.read(move |shared, connection| {
             let statement = Statement::new(&shared.statements.pending)
@@ -126,6 +132,7 @@ impl Shared {
             row::read(connection, statement, Values::message)
         });
         let rows = rows.await.map_err(|failure| store_error(OPERATION, failure))?;
+        self.verify_place(OPERATION)?;
         decode_all(rows, &self.table, Dialect::Sqlite, OPERATION)
     }
 
@@ -139,6 +146,7 @@ impl Shared {
                 return Err(StoreError::permanent(OPERATION, unknown));
             }
         };
+        self.place(OPERATION).await?;
         let rows = self.read(move |shared, connection| {
             let statement = match &asked_for {
                 Some(names) => Statement::new(&shared.statements.probe_named).bind::<Text>(names.as_str()),
@@ -147,6 +155,7 @@ impl Shared {
             row::read(connection, statement, Values::oldest)
         });
         let rows = rows.await.map_err(|failure| store_error(OPERATION, failure))?;
+        self.verify_place(OPERATION)?;
         Ok(rows.into_iter().flatten().collect())
     }
 

@@ -43,6 +43,8 @@ mod guards;
 mod names;
 #[path = "../../../outbox-sqlx/tests/mysql_store/plans.rs"]
 mod plans;
+#[path = "../../../outbox-sqlx/tests/mysql_store/replaced.rs"]
+mod replaced;
 #[path = "../../../outbox-sqlx/tests/mysql_store/rows.rs"]
 mod rows;
 #[path = "../../../outbox-sqlx/tests/mysql_store/turns.rs"]

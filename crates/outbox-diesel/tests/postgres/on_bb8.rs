@@ -52,6 +52,8 @@ mod names;
 mod proxy;
 #[path = "../../../outbox-sqlx/tests/postgres_store/reading.rs"]
 mod reading;
+#[path = "../../../outbox-sqlx/tests/postgres_store/replaced.rs"]
+mod replaced;
 #[path = "../../../outbox-sqlx/tests/postgres_store/settling.rs"]
 mod settling;
 #[path = "../../../outbox-sqlx/tests/postgres_store/turns.rs"]

@@ -16,6 +16,9 @@ mod pool;
 mod together;
 mod turns;
 
+#[cfg(unix)]
+#[path = "../../../outbox-sqlx/tests/sqlite/access.rs"]
+mod access;
 #[path = "../../../outbox-sqlx/tests/sqlite/bad_input.rs"]
 mod bad_input;
 #[path = "../../../outbox-sqlx/tests/sqlite/check.rs"]
@@ -24,12 +27,19 @@ mod check;
 mod conformance;
 #[path = "../../../outbox-sqlx/tests/sqlite/harness.rs"]
 mod harness;
+#[cfg(unix)]
+#[path = "../../../outbox-sqlx/tests/sqlite/links.rs"]
+mod links;
 #[path = "../../../outbox-sqlx/tests/sqlite/lock_file.rs"]
 mod lock_file;
 #[path = "../../../outbox-sqlx/tests/sqlite/plans.rs"]
 mod plans;
 #[path = "../../../outbox-sqlx/tests/sqlite/processes.rs"]
 mod processes;
+#[path = "../../../outbox-sqlx/tests/sqlite/replaced.rs"]
+mod replaced;
+#[path = "../../../outbox-sqlx/tests/sqlite/row_identity.rs"]
+mod row_identity;
 #[path = "../../../outbox-sqlx/tests/sqlite/runtime.rs"]
 mod runtime;
 #[path = "../../../outbox-sqlx/tests/sqlite/settle.rs"]

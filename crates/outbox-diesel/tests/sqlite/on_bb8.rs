@@ -20,6 +20,8 @@ mod driver {
 
 #[path = "../../../outbox-sqlx/tests/sqlite/harness.rs"]
 mod harness;
+#[path = "../../../outbox-sqlx/tests/sqlite/replaced.rs"]
+mod replaced;
 
 mod file {
     outbox_testkit::conformance!(super::harness::On<false, false>);

@@ -3,11 +3,10 @@
 //! Every column is named through its table: SQLite takes a quoted name that is no column for a text, and would
 //! find nothing pending in a table that lacks one. Times are whole microseconds since 1970.
 
-use outbox_core::{Settling, TenantId};
-use serde_json::Value;
+use outbox_core::{MessageId, Settling, TenantId, Timestamp};
+use serde_json::{Map, Value};
 
 use crate::dialect::Dialect;
-pub use crate::dialect::json::json_ids;
 use crate::identifier::quote;
 use crate::table::{InvalidTable, OutboxTable};
 
@@ -31,7 +30,8 @@ pub struct SqliteStatements {
     pub probe: String,
     /// The same of some tenants only. Parameter: a JSON array of texts.
     pub probe_named: String,
-    /// Marks messages as published, or deletes them. Parameter: a JSON array of ids.
+    /// Marks messages as published, or deletes them. Parameter: what [`json_rows`] makes of them. A row with another
+    /// time is another message, and stays as it is.
     pub mark: String,
     /// Changes no row, and fails if the database cannot be written to.
     pub prove_writable: String,
@@ -65,6 +65,12 @@ impl SqliteStatements {
         self.mark = Names::of(table).mark(settling);
         self
     }
+}
+
+/// Messages, each with its `occurred_at`, as the JSON object that [`SqliteStatements::mark`] takes: `{"1":0}`.
+pub fn json_rows(rows: impl IntoIterator<Item = (MessageId, Timestamp)>) -> String {
+    let rows = rows.into_iter().map(|(id, time)| (id.get().to_string(), time.as_micros().into()));
+    Value::Object(rows.collect::<Map<_, _>>()).to_string()
 }
 
 /// Tenants as the JSON array that [`SqliteStatements::probe_named`] takes.
@@ -139,14 +145,19 @@ impl Names {
         )
     }
 
+    /// Looks each row up by its id, and compares what it finds there with what was handed out: whoever restores a
+    /// backup gives ids to other messages.
     fn mark(&self, settling: Settling) -> String {
-        let Self { table, id, published_at, .. } = self;
+        let Self { table, id, occurred_at, published_at, .. } = self;
         let settle = if settling == Settling::Delete {
             format!("DELETE FROM {table} AS o")
         } else {
             format!("UPDATE {table} AS o SET {published_at} = {NOW}")
         };
-        format!("{settle} WHERE o.{id} IN (SELECT value FROM json_each(?1)) AND o.{published_at} IS NULL")
+        format!(
+            "{settle} WHERE (o.{id}, o.{occurred_at}) IN (SELECT CAST(key AS INTEGER), value FROM json_each(?1)) \
+             AND o.{published_at} IS NULL"
+        )
     }
 
     /// Leaves subjects out. A row without a subject is none of theirs: it must not be passed over in silence.

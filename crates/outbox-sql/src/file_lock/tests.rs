@@ -22,7 +22,7 @@ impl Drop for Directory {
 }
 
 fn lock(path: &Path) -> Option<FileLock> {
-    FileLock::try_lock(path).expect("a lock file that can be used")
+    FileLock::try_lock(path, path).expect("a lock file that can be used")
 }
 
 /// Every process of every version must agree on the name, for ever.
@@ -70,6 +70,6 @@ fn a_copy_of_the_descriptor_elsewhere_does_not_keep_the_lock() {
 #[test]
 fn a_directory_that_does_not_exist_is_an_error_that_names_the_file() {
     let path = Path::new("/nonexistent-directory/app.db.lock");
-    let error = FileLock::try_lock(path).expect_err("no such directory");
+    let error = FileLock::try_lock(path, path).expect_err("no such directory");
     assert!(error.to_string().contains("/nonexistent-directory/app.db.lock"), "{error}");
 }

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use outbox_core::TenantId;
+use outbox_core::{StoreError, StoreOperation, TenantId};
 
+use super::file::{DatabaseFile, DatabaseFileError};
 use super::place::{MemoryDatabase, Place};
 use crate::file_lock::{FileLock, FileLockError, lock_path};
 
@@ -14,9 +15,36 @@ use crate::file_lock::{FileLock, FileLockError, lock_path};
 #[derive(Debug)]
 pub enum Hold {
     /// Of a database in a file.
-    File(FileLock),
+    File {
+        /// What excludes others.
+        lock: FileLock,
+        /// The file that it is beside.
+        database: DatabaseFile,
+    },
     /// Of one in memory.
     Memory(MemoryHold),
+}
+
+/// Why a tenant is not held.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HoldError {
+    /// The lock file does not serve.
+    #[error(transparent)]
+    Lock(#[from] FileLockError),
+    /// The lock is beside another database by now.
+    #[error(transparent)]
+    Database(#[from] DatabaseFileError),
+}
+
+impl HoldError {
+    /// The failure of an operation.
+    pub fn error(self, operation: StoreOperation) -> StoreError {
+        match self {
+            Self::Lock(error) => error.error(operation),
+            Self::Database(error) => error.error(operation),
+        }
+    }
 }
 
 impl Hold {
@@ -27,20 +55,24 @@ impl Hold {
     pub fn take(place: &Place, table: &str, tenant: &TenantId) -> Result<Option<Self>, FileLockError> {
         match place {
             Place::File(database) => {
-                let lock = FileLock::try_lock(&lock_path(database, table, tenant.as_str()))?;
-                Ok(lock.map(Self::File))
+                let path = lock_path(database.path(), table, tenant.as_str());
+                let lock = FileLock::try_lock(&path, database.path())?;
+                Ok(lock.map(|lock| Self::File { lock, database: database.clone() }))
             }
             Place::Memory(database) => Ok(MemoryHold::take(database, table, tenant).map(Self::Memory)),
         }
     }
 
-    /// Whether it still excludes every other.
+    /// Whether it still excludes every other from the database that connections have open.
     ///
     /// # Errors
-    /// [`FileLockError`], if it does not: somebody deleted or replaced the lock file.
-    pub fn verify(&self) -> Result<(), FileLockError> {
+    /// [`HoldError`], if it does not: somebody deleted or replaced the lock file, or the database.
+    pub fn verify(&self) -> Result<(), HoldError> {
         match self {
-            Self::File(lock) => lock.verify(),
+            Self::File { lock, database } => {
+                database.verify()?;
+                Ok(lock.verify()?)
+            }
             // Nobody but its owner can take the entry out.
             Self::Memory(_) => Ok(()),
         }
@@ -65,7 +97,7 @@ impl Hold {
 pub fn try_lock_file(database: &Path) -> Option<String> {
     let mut probe = database.as_os_str().to_owned();
     probe.push("-outbox-check.lock");
-    FileLock::try_lock(Path::new(&probe)).err().map(|error| error.to_string())
+    FileLock::try_lock(Path::new(&probe), database).err().map(|error| error.to_string())
 }
 
 type Key = (MemoryDatabase, String, TenantId);

@@ -3,6 +3,7 @@
 //!
 //! Every relay of a process comes here, whichever driver it has: what is in memory is held in one table.
 
+pub mod file;
 pub mod hold;
 pub mod meaning;
 pub mod opened;
@@ -10,6 +11,7 @@ pub mod pauses;
 pub mod place;
 pub mod writable;
 
+pub use self::file::DatabaseFile;
 pub use self::hold::Hold;
 pub use self::opened::OpenedAs;
 pub use self::pauses::Pauses;

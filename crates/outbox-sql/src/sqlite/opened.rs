@@ -1,5 +1,7 @@
 //! How connections open a database, which tells a database in memory from another.
 
+use std::path::PathBuf;
+
 use super::place::MemoryDatabase;
 
 /// The name that SQLite is given, and what it says about a database in memory.
@@ -28,6 +30,11 @@ impl OpenedAs {
     /// Whether the database is one of the `memdb` file system, which SQLite names as if it were a file.
     pub fn is_memdb(&self) -> bool {
         self.memdb
+    }
+
+    /// The name as that of a file, if there is one.
+    pub fn file(&self) -> Option<PathBuf> {
+        (!self.name.is_empty()).then(|| PathBuf::from(&self.name))
     }
 
     /// The database that connections share by its name. One without a name is temporary and private, and so

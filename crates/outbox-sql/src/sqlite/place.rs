@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use outbox_core::text::{MAX_NAME, one_line};
 use outbox_core::{StoreError, StoreOperation};
 
+use super::file::{DatabaseFile, DatabaseFileError};
 use super::opened::OpenedAs;
 use crate::file_lock::{network_file_system, shown};
 
@@ -16,7 +17,7 @@ pub const FIND_FILE: &str = "SELECT file FROM pragma_database_list WHERE name = 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// In a file, by the absolute path that SQLite itself tells, so that every process agrees.
-    File(PathBuf),
+    File(DatabaseFile),
     /// In the memory of this process.
     Memory(MemoryDatabase),
 }
@@ -80,12 +81,18 @@ pub enum NoPlace {
         /// What SQLite calls it.
         path: PathBuf,
     },
+    /// The file is not the one that connections have open.
+    #[error(transparent)]
+    File(#[from] DatabaseFileError),
 }
 
 impl NoPlace {
     /// The failure of an operation.
-    pub fn error(&self, operation: StoreOperation) -> StoreError {
-        StoreError::permanent(operation, self.to_string())
+    pub fn error(self, operation: StoreOperation) -> StoreError {
+        match self {
+            Self::File(error) => error.error(operation),
+            error => StoreError::permanent(operation, error.to_string()),
+        }
     }
 }
 
@@ -104,7 +111,10 @@ impl Place {
         let Some(file) = file else { return Err(NoPlace::NotAttached { schema: schema.to_owned() }) };
         let main = schema.eq_ignore_ascii_case("main");
         match file.filter(|file| !file.is_empty()) {
-            Some(path) if !(main && opened.is_memdb()) => Self::file(PathBuf::from(path)),
+            Some(path) if !(main && opened.is_memdb()) => {
+                let opened = main.then(|| opened.file()).flatten();
+                Self::file(PathBuf::from(path), opened)
+            }
             _ if main => match opened.shared_memory() {
                 Some(database) => Ok(Self::Memory(database)),
                 None => Self::private(schema, pool),
@@ -113,13 +123,25 @@ impl Place {
         }
     }
 
-    fn file(path: PathBuf) -> Result<Self, NoPlace> {
+    /// Whether it is still where it was.
+    ///
+    /// # Errors
+    /// [`DatabaseFileError`], if another file has its name: what was read or written may have been in that.
+    pub fn verify(&self) -> Result<(), DatabaseFileError> {
+        match self {
+            Self::File(file) => file.verify(),
+            // It goes with this process.
+            Self::Memory(_) => Ok(()),
+        }
+    }
+
+    fn file(path: PathBuf, opened: Option<PathBuf>) -> Result<Self, NoPlace> {
         if !path.is_file() {
             return Err(NoPlace::NoFile { path });
         }
         match network_file_system(&path) {
             Some(file_system) => Err(NoPlace::Network { path, file_system }),
-            None => Ok(Self::File(path)),
+            None => Ok(Self::File(DatabaseFile::of(path, opened)?)),
         }
     }
 

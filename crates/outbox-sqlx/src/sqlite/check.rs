@@ -42,6 +42,9 @@ async fn check(shared: &Shared) -> Result<Vec<Finding>, StoreError> {
         Ok(place) => place,
         Err(error) => return Ok(vec![Finding::error(error.message())]),
     };
+    if let Err(error) = place.verify() {
+        return Ok(vec![Finding::error(error.to_string())]);
+    }
     let mut facts =
         Facts { table: ask_table(shared, &mut connection).await.map_err(failed)?, ..Facts::default() };
     // Without a column no statement fits; its absence is a finding already.
@@ -52,9 +55,9 @@ async fn check(shared: &Shared) -> Result<Vec<Finding>, StoreError> {
         }
     }
     match place {
-        Place::File(path) => {
+        Place::File(file) => {
             facts.file = Some(ask_file(shared, &mut connection).await.map_err(failed)?);
-            facts.refusals.extend(try_lock_file(path));
+            facts.refusals.extend(try_lock_file(file.path()));
         }
         Place::Memory(MemoryDatabase::Private { .. }) => {
             let options = shared.pool.options();

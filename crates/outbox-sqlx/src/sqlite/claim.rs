@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Settlement, StoreError, StoreOperation,
-    async_trait,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, Settlement, StoreError, StoreOperation, async_trait,
 };
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::sqlite::{json_ids, json_texts};
+use outbox_sql::dialect::sqlite::{json_rows, json_texts};
 use outbox_sql::row::{RawRow, decode_batch};
 use outbox_sql::settlement::{HandedOut, check_marked};
 use outbox_sql::sqlite::Hold;
@@ -46,6 +45,8 @@ pub(super) async fn take(shared: &Arc<Shared>, request: &ClaimRequest) -> Result
     // After the lock, in a snapshot of its own: what the last holder marked is marked here, too.
     let rows = read(shared, &mut connection, request).await.map_err(|error| store_error(CLAIM, error))?;
     drop(connection);
+    // The connection may have been opened since, or long before the file was replaced.
+    hold.verify().map_err(|error| error.error(CLAIM))?;
     let messages = decode_batch(rows, &shared.table, Dialect::Sqlite, CLAIM)?;
     let claim = SqliteClaim {
         shared: Arc::clone(shared),
@@ -95,8 +96,9 @@ impl Claim for SqliteClaim {
         if published.is_empty() {
             return Ok(());
         }
-        let Self { shared, timeout, hold, .. } = *self;
-        let outcome = within(timeout, SETTLE, mark(&shared, hold, &published)).await;
+        let Self { shared, timeout, hold, handed_out } = *self;
+        let rows = json_rows(handed_out.rows(&published));
+        let outcome = within(timeout, SETTLE, mark(&shared, hold, published.len(), &rows)).await;
         if outcome.is_err() {
             // Whatever the reason: the next claim asks again whether anything can be marked.
             shared.writable.set(false);
@@ -109,12 +111,14 @@ impl Claim for SqliteClaim {
 ///
 /// # Cancellation safety
 /// [`Marking`] keeps the tenant until the driver is through with a statement that it has begun.
-async fn mark(shared: &Shared, hold: Hold, published: &[MessageId]) -> Result<(), StoreError> {
-    // Somebody deleted the lock file: another may hold the tenant, and mark what it publishes itself.
+async fn mark(shared: &Shared, hold: Hold, given: usize, rows: &str) -> Result<(), StoreError> {
+    // Somebody deleted the lock file: another may hold the tenant, and mark what it publishes itself. Or somebody
+    // replaced the database: its rows are not the ones that were published.
     hold.verify().map_err(|error| error.error(SETTLE))?;
     let connection = shared.connection(SETTLE).await?;
     let mut marking = Marking::new(connection, hold);
-    let marked = marking.run(&shared.statements.mark, &json_ids(published)).await;
+    let marked = marking.run(&shared.statements.mark, rows).await;
     let marked = marked.map_err(|error| store_error(SETTLE, error))?;
-    check_marked(published.len(), marked, &shared.table.display_name(Dialect::Sqlite))
+    shared.verify_place(SETTLE)?;
+    check_marked(given, marked, &shared.table.display_name(Dialect::Sqlite))
 }

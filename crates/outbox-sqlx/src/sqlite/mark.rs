@@ -26,10 +26,10 @@ impl Marking {
     ///
     /// # Cancellation safety
     /// The statement in flight may still mark its rows; no further one starts.
-    pub(super) async fn run(&mut self, statement: &str, ids: &str) -> sqlx::Result<u64> {
+    pub(super) async fn run(&mut self, statement: &str, rows: &str) -> sqlx::Result<u64> {
         let mut pauses = Pauses::default();
         loop {
-            let query = sqlx::query(AssertSqlSafe(statement)).bind(ids.to_owned());
+            let query = sqlx::query(AssertSqlSafe(statement)).bind(rows.to_owned());
             self.running = true;
             let outcome = query.execute(self.connection.get()?).await;
             self.running = false;

@@ -90,6 +90,13 @@ impl Shared {
         Lent::from(&self.pool).await.map_err(|error| store_error(operation, error))
     }
 
+    /// The same, once it is known where the database lives.
+    async fn connection_to_place(&self, operation: StoreOperation) -> Result<Lent, StoreError> {
+        let mut connection = self.connection(operation).await?;
+        self.place(connection.get().map_err(|error| store_error(operation, error))?, operation).await?;
+        Ok(connection)
+    }
+
     /// Where the database lives; asked once.
     pub(super) async fn place(
         &self,
@@ -105,9 +112,14 @@ impl Shared {
         self.place.get()
     }
 
+    /// Whether the database is still where it was. For after a statement: it may have run in another file.
+    pub(super) fn verify_place(&self, operation: StoreOperation) -> Result<(), StoreError> {
+        self.place.get().map_or(Ok(()), Place::verify).map_err(|error| error.error(operation))
+    }
+
     async fn look_at(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
         const OPERATION: StoreOperation = StoreOperation::Pending;
-        let mut connection = self.connection(OPERATION).await?;
+        let mut connection = self.connection_to_place(OPERATION).await?;
         let rows = async {
             sqlx::query(AssertSqlSafe(self.statements.pending.as_str()))
                 .bind(tenant.as_str().to_owned())
@@ -116,6 +128,7 @@ impl Shared {
                 .await
         };
         let rows = rows.await.map_err(|error| store_error(OPERATION, error))?;
+        self.verify_place(OPERATION)?;
         decode_all(rows.iter().map(row::message), &self.table, Dialect::Sqlite, OPERATION)
     }
 
@@ -132,9 +145,10 @@ impl Shared {
                 return Err(StoreError::permanent(OPERATION, unknown));
             }
         };
-        let mut connection = self.connection(OPERATION).await?;
+        let mut connection = self.connection_to_place(OPERATION).await?;
         let rows = async { probe.fetch_all(connection.get()?).await };
         let rows = rows.await.map_err(|error| store_error(OPERATION, error))?;
+        self.verify_place(OPERATION)?;
         Ok(rows.iter().filter_map(row::oldest).collect())
     }
 

@@ -24,8 +24,8 @@ pub(super) async fn prove(shared: &Shared, place: &Place, connection: &mut Lent)
     if query_only {
         return Err(writable::query_only(CLAIM));
     }
-    if let Place::File(path) = place {
-        match write_nothing(shared, path).await {
+    if let Place::File(file) = place {
+        match write_nothing(shared, file.path()).await {
             Err(error) if !is_busy(&error) => return Err(store_error(CLAIM, error)),
             // Another is writing at this moment, so it can be written to.
             _ => {}

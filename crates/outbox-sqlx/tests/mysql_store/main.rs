@@ -13,6 +13,7 @@ mod faults;
 mod guards;
 mod names;
 mod plans;
+mod replaced;
 mod rows;
 #[path = "../support/mysql.rs"]
 mod support;

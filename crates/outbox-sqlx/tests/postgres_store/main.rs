@@ -9,10 +9,12 @@ mod check;
 #[path = "../support/driver.rs"]
 mod driver;
 mod guards;
+mod holder;
 mod names;
 mod plans;
 mod proxy;
 mod reading;
+mod replaced;
 mod settling;
 #[path = "../support/postgres.rs"]
 mod support;

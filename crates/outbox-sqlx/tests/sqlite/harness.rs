@@ -140,7 +140,8 @@ impl Sqlite {
     /// Locks that are held, and a write transaction that is open.
     async fn leftovers(&self) -> Leftovers {
         let files = self.directory.iter().flat_map(|directory| lock_files(directory.path()));
-        let held = files.filter(|path| FileLock::try_lock(path).expect("a lock file").is_none()).count();
+        let held =
+            files.filter(|path| FileLock::try_lock(path, path).expect("a lock file").is_none()).count();
         let options = self.options.clone().busy_timeout(std::time::Duration::ZERO);
         let mut connection = options.connect().await.expect("the database opens");
         let open = sqlx::raw_sql("BEGIN IMMEDIATE; ROLLBACK").execute(&mut connection).await.is_err();

@@ -4,17 +4,24 @@
 
 #![cfg(feature = "sqlite")]
 
+#[cfg(unix)]
+mod access;
 mod bad_input;
 mod check;
 mod conformance;
+mod ddl;
 mod driver;
 mod harness;
+#[cfg(unix)]
+mod links;
 mod lock_file;
 mod memory;
 mod migration;
 mod plans;
 mod pool;
 mod processes;
+mod replaced;
+mod row_identity;
 mod runtime;
 mod settle;
 mod support;

@@ -111,6 +111,18 @@ impl FileDatabase {
         self.application().await.append_all(&self.writer(), &messages).await.expect("appended")
     }
 
+    /// What is pending in the file that has the name now.
+    pub(crate) async fn pending(&self) -> Vec<MessageId> {
+        let mut connection = self.connection().await;
+        let statement = format!(
+            "SELECT id FROM {} WHERE published_at IS NULL ORDER BY id",
+            self.table.quoted(outbox_sql::Dialect::Sqlite)
+        );
+        let ids: Vec<i64> =
+            sqlx::query_scalar(AssertSqlSafe(statement)).fetch_all(&mut connection).await.expect("read");
+        ids.into_iter().map(MessageId::new).collect()
+    }
+
     /// How many messages are marked.
     pub(crate) async fn marked(&self) -> i64 {
         let mut connection = self.connection().await;
