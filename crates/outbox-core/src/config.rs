@@ -89,6 +89,11 @@ impl RelayConfig {
         Self::builder().build_from_lookup(lookup)
     }
 
+    /// The longest back-off in a row, as it counts.
+    pub(crate) fn longest_back_off(&self) -> Duration {
+        self.max_back_off.max(self.poll_interval)
+    }
+
     /// What is out of its range. The fields are public: the relay asks once more when it is built.
     pub(crate) fn problems(&self) -> Vec<ConfigProblem> {
         let durations = [

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use tokio::sync::watch;
 
 use crate::clock::can_wait;
-use crate::relay::{Board, RelayState, TenantState};
+use crate::status::{Board, RelayState, TenantState};
 use crate::text::with_causes;
 use crate::{Clock, OldestPending, ProbeRequest, RelayConfig, Store, SystemClock, TenantId, Tenants};
 

@@ -17,6 +17,7 @@ mod ordering;
 mod publisher;
 mod relay;
 mod settling;
+mod status;
 mod store;
 pub mod text;
 mod timestamp;
@@ -44,11 +45,9 @@ pub use crate::ordering::Ordering;
 pub use crate::publisher::{
     Accepted, BatchOutcome, BatchPublisher, Delivery, OrderedPublisher, PublishError, Publisher, RefusalClass,
 };
-pub use crate::relay::{
-    DrainOutcome, DrainReport, HeldSubject, Relay, RelayBuilder, RelayError, RelayHandle, RelayState,
-    RelayWaker, TenantState,
-};
+pub use crate::relay::{DrainOutcome, DrainReport, Relay, RelayBuilder, RelayError, RelayHandle, RelayWaker};
 pub use crate::settling::Settling;
+pub use crate::status::{HeldSubject, RelayState, TenantState};
 pub use crate::store::{
     Claim, ClaimOutcome, ClaimRequest, Claimed, OldestPending, PendingSince, ProbeRequest, Settlement, Store,
     Tenants,

@@ -1,37 +1,40 @@
 //! The relay: reads committed messages from a store, publishes them in order, marks what was accepted.
 //!
-//! The way of a turn by file: `run` (the loop) → `schedule` (whose turn) → `sweep` (claim, publish, settle) →
-//! `publishing` (the batch, by its ordering) → `publish` (one message); `store_call` and `observe` are what they call the outside through.
+//! The way of a turn by file: `run` (the loop) → `engine` (whose turn, and what follows from how it ends) → `turns` →
+//! `sweep` (claim, deliver, settle) → `deliver` (the batch, by its ordering). `turn` is what they hand each other;
+//! `store_call` and `observe` are what they call the outside through.
 
-mod board;
 mod builder;
+mod deliver;
 mod drain;
+mod engine;
+mod error;
 mod handle;
 mod lines;
 mod observe;
-mod publish;
-mod publishing;
+mod probe;
 mod run;
-mod schedule;
+mod shared;
 mod stop;
 mod store_call;
 mod sweep;
+mod tell;
+mod turn;
+mod turns;
 mod waker;
 
 use std::future::Future;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::text::words;
-use crate::{BatchPublisher, Clock, HealthCheck, OrderedPublisher, Publisher, RelayConfig, Store};
+use self::shared::{Outlet, Shared};
+use crate::{BatchPublisher, HealthCheck, OrderedPublisher, Publisher, RelayConfig, Store};
 
-pub use board::{HeldSubject, RelayState, TenantState};
 pub use builder::RelayBuilder;
-pub use drain::{DrainOutcome, DrainReport};
+pub use engine::{DrainOutcome, DrainReport};
+pub use error::RelayError;
 pub use handle::RelayHandle;
 pub use waker::RelayWaker;
-
-pub(crate) use board::Board;
 
 /// Publishes a store's committed messages, tenant by tenant, each tenant's in id order, at least once.
 ///
@@ -40,50 +43,6 @@ pub(crate) use board::Board;
 #[derive(Clone)]
 pub struct Relay {
     shared: Arc<Shared>,
-}
-
-struct Shared {
-    store: Arc<dyn Store>,
-    outlet: Outlet,
-    config: RelayConfig,
-    concurrency: NonZeroUsize,
-    observers: observe::Observers,
-    clock: Arc<dyn Clock>,
-    seed: Option<u64>,
-    wake: tokio::sync::watch::Sender<()>,
-    board: Arc<Board>,
-    health: HealthCheck,
-}
-
-/// What messages are handed to.
-enum Outlet {
-    Single(Arc<dyn Publisher>),
-    /// One that declares that messages keep their order on the way.
-    Ordered(Arc<dyn Publisher>),
-    Batch(Arc<dyn BatchPublisher>),
-}
-
-/// Why a relay ended without being told to, or could not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RelayError {
-    /// There is no tokio runtime here.
-    #[error("the outbox relay needs a tokio runtime: start it within one")]
-    NoRuntime,
-    /// The tokio runtime here has no timer.
-    #[error(
-        "the outbox relay needs a tokio runtime with a timer: build it with enable_time() or enable_all()"
-    )]
-    NoTimer,
-    /// The relay's task died: a fault in the relay, or a runtime that shut down.
-    #[error("the outbox relay's task died: {}", words(reason))]
-    Died {
-        /// What it died of.
-        reason: String,
-    },
-    /// A drain could not find out what is pending.
-    #[error("the outbox relay cannot drain: what is pending cannot be found out")]
-    Store(#[source] crate::StoreError),
 }
 
 impl Relay {

@@ -181,11 +181,7 @@ impl RelayConfigBuilder {
             health_timeout: self.health_timeout.unwrap_or(seconds(5)),
         };
         problems.extend(config.problems());
-        if problems.is_empty() {
-            Ok(RelayConfig { max_back_off: config.max_back_off.max(poll_interval), ..config })
-        } else {
-            Err(ConfigError::new(problems))
-        }
+        if problems.is_empty() { Ok(config) } else { Err(ConfigError::new(problems)) }
     }
 }
 

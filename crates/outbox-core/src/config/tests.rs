@@ -83,7 +83,7 @@ fn a_variable_that_is_not_unicode_is_named_once() {
 fn a_poll_longer_than_the_ceiling_raises_the_ceiling() {
     let config =
         RelayConfig::builder().tenants(["t"]).poll_interval(Duration::from_secs(45)).build().unwrap();
-    assert_eq!(config.max_back_off, Duration::from_secs(45));
+    assert_eq!(config.longest_back_off(), Duration::from_secs(45));
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::board::Board;
+use super::Relay;
 use super::observe::Observers;
-use super::{Outlet, Relay, Shared};
+use super::shared::{Outlet, Shared};
 use crate::config::{ConfigError, ConfigProblem};
+use crate::status::Board;
 use crate::{Clock, HealthCheck, Observer, Ordering, RelayConfig, Store, SystemClock};
 
 /// How many tenants are swept at the same time, unless the options say otherwise.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 
-use super::board::Board;
-use super::observe::panic_text;
+use super::error::{RelayError, cause_of_death};
 use super::run::run;
+use super::shared::Shared;
 use super::stop::{Stop, StopOnDrop};
-use super::{RelayError, Shared};
 use crate::clock::can_wait;
+use crate::status::Board;
 
 /// A running relay.
 ///
@@ -75,15 +75,4 @@ impl RelayHandle {
 pub(super) fn runtime(shared: &Shared) -> Result<Handle, RelayError> {
     let runtime = Handle::try_current().map_err(|_| RelayError::NoRuntime)?;
     if can_wait(&*shared.clock) { Ok(runtime) } else { Err(RelayError::NoTimer) }
-}
-
-pub(super) fn died(error: JoinError) -> RelayError {
-    RelayError::Died { reason: cause_of_death(error) }
-}
-
-fn cause_of_death(error: JoinError) -> String {
-    match error.try_into_panic() {
-        Ok(panic) => panic_text(&*panic),
-        Err(_) => "the runtime shut down".to_owned(),
-    }
 }

@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::time::Duration;
 
-use super::Shared;
 use super::observe::panic_text;
+use super::shared::Shared;
 use crate::{StoreError, StoreOperation};
 
 /// How much longer than the store the relay waits. The store has the same deadline, from the request, and what it

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outbox_core::{RefusalClass, StoreOperation};
-use outbox_testkit::{PublishFault, StoreFault, When};
+use outbox_testkit::{PublishFault, Recorder, StoreFault, When};
 
 use crate::seen::Told;
 use crate::stage::{POLL, Stage, calm, config, message, tenant};
@@ -49,6 +49,28 @@ async fn no_publish_happens_before_the_wait_is_over() {
         stage.pass(Duration::from_millis(1)).await;
         assert_eq!(stage.tried().len(), tries + 1, "too late");
     }
+}
+
+/// Another relay published the refused message, and something younger is pending: the tenant has nothing to wait for.
+/// It goes on at the next probe, and health does not speak of the message any more.
+#[tokio::test]
+async fn a_tenant_whose_refused_message_is_gone_goes_on_at_the_next_probe() {
+    let stage = Stage::new();
+    let refused = stage.write("a", 1)[0];
+    stage.publisher.fail(When::Message(refused), refuse(RefusalClass::Rejected));
+    let relay = stage.relay();
+    let _running = relay.start().unwrap();
+    stage.until(|| stage.seen.back_offs("a").len() == 8).await;
+    let peer = stage.builder(config(), Recorder::new()).build().unwrap();
+    let peer = peer.start().unwrap();
+    stage.until(|| stage.all_marked()).await;
+    peer.stop().await.unwrap();
+    let younger = stage.write("a", 1);
+    let health = |line: String| assert!(!line.contains("backing off"), "{line}");
+    stage.pass(POLL).await;
+    health(relay.health().check().await.tenants.get("a").map(ToString::to_string).unwrap_or_default());
+    assert_eq!(stage.broker.accepted(&tenant("a")), younger);
+    assert_eq!(stage.seen.notices().pop(), Some(Told::Recovered("a".to_owned())));
 }
 
 /// A store's error in claim or settle backs the tenant off as a refusal does, and names itself.

@@ -7,8 +7,8 @@ use std::task::Poll;
 
 use tokio_util::sync::CancellationToken;
 
-use super::Shared;
-use super::observe::{discard, panic_text};
+use crate::relay::observe::{discard, panic_text};
+use crate::relay::shared::Shared;
 use crate::{
     Accepted, BoxFuture, Delivery, Operation, OutboxMessage, Outcome, PublishError, Publisher, RefusalCause,
 };

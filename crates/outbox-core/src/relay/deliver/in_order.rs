@@ -1,13 +1,13 @@
 //! One message of the tenant at a time, by id.
 
-use super::{Batch, Ended};
-use crate::relay::publish::{Published, publish};
-use crate::relay::sweep::SweepEnd;
+use super::batch::{Batch, Ended};
+use super::message::{Published, publish};
+use crate::relay::turn::SweepEnd;
 use crate::text::with_causes;
 use crate::{Claim, Publisher, StoreError};
 
 /// What is accepted is a prefix.
-pub(super) async fn publish_all(
+pub(super) async fn deliver(
     batch: &mut Batch<'_>,
     publisher: &dyn Publisher,
     mut claim: Box<dyn Claim>,
@@ -19,7 +19,7 @@ pub(super) async fn publish_all(
             return Ok((claim, end));
         }
         batch.begun += 1;
-        let tried = batch.turn.attempt(message);
+        let tried = batch.member.attempt(message);
         match publish(batch.shared, publisher, message, tried.attempts, batch.stop.abort()).await {
             Published::Accepted => batch.accepted.push(message.id),
             Published::Refused(error) => {

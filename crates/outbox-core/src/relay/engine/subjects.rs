@@ -1,25 +1,25 @@
 //! The subjects of a tenant that wait after a refusal, each by itself.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Change, back_off};
-use crate::relay::publishing::Refusal;
-use crate::relay::sweep::{Sweep, SweepEnd, Tried};
-use crate::{ClaimRequest, HeldSubject, RelayConfig};
+use super::back_off::Pace;
+use super::tenants::Change;
+use crate::relay::turn::{Refusal, Sweep, SweepEnd, Tried};
+use crate::{ClaimRequest, HeldSubject, MessageId, RelayConfig};
 
 /// A subject whose back-off changed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct SubjectChange {
-    pub(crate) subject: String,
-    pub(crate) change: Change,
+pub(super) struct SubjectChange {
+    pub(super) subject: String,
+    pub(super) change: Change,
 }
 
 /// At most as many as a claim can leave out.
 #[derive(Debug, Default)]
 pub(super) struct Subjects {
-    held: HashMap<String, Held>,
+    held: BTreeMap<String, Held>,
     /// When the turn began that is under way: who waited then was left out of it.
     since: Duration,
 }
@@ -59,6 +59,7 @@ impl Subjects {
     pub(super) fn finished(
         &mut self,
         now: Duration,
+        pace: Pace,
         config: &RelayConfig,
         random: &mut fastrand::Rng,
         sweep: &Sweep,
@@ -82,26 +83,37 @@ impl Subjects {
                 // The tenant waits for those beyond the bound.
                 continue;
             }
-            let change = self.refused(now, config, random.f64(), refusal);
+            let before = self.held.get(&refusal.subject).filter(|_| !refusal.progress);
+            let failures = before.map_or(0, |held| held.failures).saturating_add(1);
+            let wait = pace.back_off(config, failures, random.f64());
+            self.hold(now.saturating_add(wait), wait, failures, refusal);
+            let change = Change::BackedOff { failures, wait };
             changes.push(SubjectChange { subject: refusal.subject.clone(), change });
         }
         changes
     }
 
-    fn refused(&mut self, now: Duration, config: &RelayConfig, jitter: f64, refusal: &Refusal) -> Change {
-        let before = self.held.get(&refusal.subject).filter(|_| !refusal.progress);
-        let failures = before.map_or(0, |held| held.failures).saturating_add(1);
-        let wait = back_off(config, failures, jitter);
-        let (until, tried, reason) = (now.saturating_add(wait), refusal.tried, refusal.reason.clone());
+    fn hold(&mut self, until: Duration, wait: Duration, failures: u32, refusal: &Refusal) {
+        let (tried, reason) = (refusal.tried, refusal.reason.clone());
         self.held.insert(refusal.subject.clone(), Held { failures, wait, until, tried, reason });
-        Change::BackedOff { failures, wait }
+    }
+
+    /// Those whose message is not pending any more: it is older than whatever is.
+    pub(super) fn recover_below(&mut self, oldest: MessageId) -> Vec<String> {
+        let mut gone = Vec::new();
+        self.held.retain(|subject, held| {
+            let is_pending = held.tried.message >= oldest;
+            if !is_pending {
+                gone.push(subject.clone());
+            }
+            is_pending
+        });
+        gone
     }
 
     /// Those that wait when nothing is pending any more: another relay published what was refused.
     pub(super) fn into_recovered(self) -> Vec<String> {
-        let mut subjects: Vec<String> = self.held.into_keys().collect();
-        subjects.sort_unstable();
-        subjects
+        self.held.into_keys().collect()
     }
 
     /// What health says of them, in the order of their names.
@@ -113,8 +125,6 @@ impl Subjects {
             message: held.tried.message,
             reason: held.reason.clone(),
         };
-        let mut told: Vec<_> = self.held.iter().map(told).collect();
-        told.sort_by(|one, other| one.subject_id.cmp(&other.subject_id));
-        told
+        self.held.iter().map(told).collect()
     }
 }

@@ -79,7 +79,7 @@ proptest! {
     /// wait is over; failures are counted as the model counts them.
     #[test]
     fn turns_are_fair_and_waits_are_kept(seed: u64, steps in prop::collection::vec(step(), 1..200)) {
-        let mut schedule = Schedule::new(config(), fastrand::Rng::with_seed(seed));
+        let mut tenants = Tenants::new(config(), Pace::Steady, fastrand::Rng::with_seed(seed));
         let (mut now, mut known, mut going) = (START, BTreeMap::<TenantId, Known>::new(), VecDeque::new());
         for step in steps {
             match step {
@@ -87,8 +87,8 @@ proptest! {
                 Step::Probe(bits) => {
                     let found = NAMES.iter().enumerate().filter(|(bit, _)| bits & (1 << bit) != 0);
                     let names: Vec<&str> = found.map(|(_, name)| *name).collect();
-                    schedule.probe_begins();
-                    for Forgotten { tenant: id, failed, .. } in schedule.probed(&oldest(&names)) {
+                    tenants.probe_begins();
+                    for Relief { tenant: id, recovered: failed, .. } in tenants.probed(&oldest(&names)) {
                         let one = known.remove(&id).unwrap_or_default();
                         prop_assert!(!one.swept && !names.contains(&id.as_str()), "{id} is forgotten");
                         prop_assert_eq!(failed, one.failures > 0);
@@ -99,7 +99,7 @@ proptest! {
                     }
                 }
                 Step::Turn => {
-                    let Some(turn) = schedule.next_turn(now) else {
+                    let Some(turn) = tenants.next(now) else {
                         let waiting = known.iter().find(|(_, one)| one.due && !one.swept && one.until <= now);
                         prop_assert!(waiting.is_none(), "{waiting:?} is due and gets no turn");
                         continue;
@@ -120,7 +120,8 @@ proptest! {
                 }
                 Step::End(end) => {
                     let Some(turn) = going.pop_front() else { continue };
-                    let change = schedule.finished(now, &turn.tenant, &sweep(end, turn.limit.get() as usize));
+                    let ended = sweep(end, turn.limit.get() as usize);
+                    let change = tenants.finished(now, &turn.tenant, &ended).change;
                     let one = known.get_mut(&turn.tenant).unwrap();
                     one.swept = false;
                     one.failures = match end {
@@ -131,22 +132,22 @@ proptest! {
                     };
                     if let Change::BackedOff { failures, wait } = change {
                         prop_assert_eq!(failures, one.failures);
-                        let full = back_off(&config(), failures, 0.0);
+                        let full = Pace::Steady.back_off(&config(), failures, 0.0);
                         prop_assert!(wait <= full && wait >= full.mul_f64(0.75));
                     }
-                    let place = schedule.tenants[&turn.tenant].place;
+                    let place = tenants.known[&turn.tenant].place;
                     one.due = matches!(place, Place::Ready | Place::Waiting(_));
                     one.until = if let Place::Waiting(until) = place { until } else { now };
                     let again = matches!(end, End::Clean { full: true } | End::OutOfTime);
                     let waits = matches!(end, End::Held | End::Refused { .. } | End::Failed);
                     prop_assert_eq!(one.due, again || waits);
                     prop_assert!(!waits || one.until > now);
-                    prop_assert_eq!(schedule.tenants[&turn.tenant].failures, one.failures);
+                    prop_assert_eq!(tenants.known[&turn.tenant].failures, one.failures);
                 }
             }
             // Whoever waits for a time is in the queue of times, and nobody else.
-            let waiting = schedule.tenants.values().filter(|one| matches!(one.place, Place::Waiting(_))).count();
-            prop_assert_eq!(schedule.waiting.len(), waiting);
+            let waiting = tenants.known.values().filter(|one| matches!(one.place, Place::Waiting(_))).count();
+            prop_assert_eq!(tenants.waiting.len(), waiting);
         }
     }
 }

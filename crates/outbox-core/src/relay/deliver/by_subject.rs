@@ -6,21 +6,21 @@ use std::collections::{BinaryHeap, HashMap};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use super::{Batch, Ended, Next, Refusal};
-use crate::relay::publish::{Published, publish};
-use crate::relay::sweep::SweepEnd;
+use super::batch::{Batch, Ended, Next};
+use super::message::{Published, publish};
+use crate::relay::turn::{Refusal, SweepEnd};
 use crate::text::with_causes;
 use crate::{Claim, ClaimRequest, OutboxMessage, Publisher, StoreError};
 
 /// What is accepted is any subset, of which each subject's part is a prefix. A subject whose message was refused
 /// is held back for the rest of the batch.
-pub(super) async fn publish_all(
+pub(super) async fn deliver(
     batch: &mut Batch<'_>,
     publisher: &dyn Publisher,
     in_flight: usize,
     mut claim: Box<dyn Claim>,
 ) -> Result<Ended, StoreError> {
-    let (shared, turn, messages, stop) = (batch.shared, batch.turn, batch.messages, batch.stop);
+    let (shared, member, messages, stop) = (batch.shared, batch.member, batch.messages, batch.stop);
     let mut queues = Queues::of(messages);
     let mut running = FuturesUnordered::new();
     let mut end = None;
@@ -38,7 +38,7 @@ pub(super) async fn publish_all(
                     };
                     batch.begun += 1;
                     running.push(async move {
-                        let tried = turn.attempt(message);
+                        let tried = member.attempt(message);
                         let ended = publish(shared, publisher, message, tried.attempts, stop.abort()).await;
                         (place, message, tried, ended)
                     });
@@ -49,7 +49,7 @@ pub(super) async fn publish_all(
         match ended {
             Published::Accepted => {
                 batch.accepted.push(message.id);
-                if turn.has_failed(&message.subject_id) && !batch.served.contains(&message.subject_id) {
+                if member.has_failed(&message.subject_id) && !batch.served.contains(&message.subject_id) {
                     batch.served.push(message.subject_id.clone());
                 }
                 queues.accepted(place);
@@ -58,7 +58,7 @@ pub(super) async fn publish_all(
                 let reason = with_causes(&error);
                 let progress = !queues.is_first(place);
                 let too_many =
-                    turn.excluded.len() + batch.refusals.len() >= ClaimRequest::MAX_EXCLUDED_SUBJECTS;
+                    member.excluded.len() + batch.refusals.len() >= ClaimRequest::MAX_EXCLUDED_SUBJECTS;
                 let too_long = message.subject_id.len() > ClaimRequest::MAX_EXCLUDED_SUBJECT_BYTES;
                 if (too_many || too_long) && matches!(end, None | Some(SweepEnd::OutOfTime)) {
                     // More than a claim can leave out: the tenant waits, and not the subject alone.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::{MessageId, TenantId};
@@ -123,18 +123,18 @@ impl Board {
     }
 
     /// A run begins; it counts as dead unless it says that it stopped.
-    pub(crate) fn begin(board: &std::sync::Arc<Self>) -> Run {
+    pub(crate) fn begin(board: &Arc<Self>) -> Run {
         let mut entries = board.entries();
         entries.runs += 1;
         entries.relay = RelayState::Running;
         drop(entries);
-        Run { board: std::sync::Arc::clone(board), stopped: false }
+        Run { board: Arc::clone(board), stopped: false }
     }
 }
 
 /// One run of a relay, on the board.
 pub(crate) struct Run {
-    board: std::sync::Arc<Board>,
+    board: Arc<Board>,
     stopped: bool,
 }
 

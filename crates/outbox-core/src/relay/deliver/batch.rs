@@ -1,18 +1,13 @@
-//! A claimed batch to the publisher, by its ordering: one file each.
-
-mod batch;
-mod pipelined;
-mod strict;
-mod subject;
+//! A claimed batch, while it is published.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::stop::Stop;
-use super::store_call::call;
-use super::sweep::{SweepEnd, Tried, Turn};
-use super::{Outlet, Shared};
-use crate::{Claim, MessageId, Operation, Ordering, OutboxMessage, Outcome, StoreError, StoreOperation};
+use crate::relay::shared::Shared;
+use crate::relay::stop::Stop;
+use crate::relay::store_call::call;
+use crate::relay::turn::{Member, Refusal, SweepEnd};
+use crate::{Claim, MessageId, Operation, OutboxMessage, Outcome, StoreError, StoreOperation};
 
 /// How long a proof of the claim counts, from when it was asked for: nothing is begun on an older one. An answer
 /// that was held up, by a slow database or a process that stood still, says nothing of the time since.
@@ -21,9 +16,9 @@ const VERIFY_INTERVAL: Duration = Duration::from_secs(1);
 /// A claimed batch, while it is published.
 pub(super) struct Batch<'a> {
     pub(super) shared: &'a Arc<Shared>,
-    pub(super) turn: &'a Turn,
+    pub(super) member: &'a Member,
     pub(super) messages: &'a [OutboxMessage],
-    stop: &'a Stop,
+    pub(super) stop: &'a Stop,
     /// A batch's time is that of its publishing: a slow claim makes it no smaller.
     started: Duration,
     /// When the store was asked, whose answer was the last proof that the claim lives.
@@ -34,90 +29,54 @@ pub(super) struct Batch<'a> {
     /// How long the last proof took, if it was too old when it came.
     came_late: Option<Duration>,
     /// How many messages were begun.
-    begun: usize,
-    accepted: Vec<MessageId>,
-    /// Subjects that failed in an earlier turn and of which a message was accepted in this one.
-    served: Vec<String>,
-    refusals: Vec<Refusal>,
-}
-
-/// A subject whose message was refused: it is held back, and the others go on.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) subject: String,
-    pub(crate) tried: Tried,
-    pub(crate) reason: String,
-    /// Whether earlier messages of the subject were accepted in the same turn.
-    pub(crate) progress: bool,
-}
-
-/// What was published of a batch.
-pub(super) struct Published {
-    pub(super) claim: Box<dyn Claim>,
-    pub(super) end: SweepEnd,
-    /// What is to be marked, in id order.
+    pub(super) begun: usize,
     pub(super) accepted: Vec<MessageId>,
+    /// Subjects that failed in an earlier turn and of which a message was accepted in this one.
     pub(super) served: Vec<String>,
     pub(super) refusals: Vec<Refusal>,
 }
 
-/// Publishes until the batch ends, the time is up, a stop is asked for, or a refusal ends it. An error is a claim
-/// that does not live any more, or that cannot be told to. Nothing is in flight when it answers. The claim was asked
-/// for at `asked`.
-pub(super) async fn publish_all(
-    shared: &Arc<Shared>,
-    turn: &Turn,
-    messages: &[OutboxMessage],
-    stop: &Stop,
-    claim: Box<dyn Claim>,
-    asked: Duration,
-) -> Result<Published, StoreError> {
-    let started = shared.clock.monotonic();
-    let mut batch = Batch {
-        shared,
-        turn,
-        messages,
-        stop,
-        started,
-        proven: asked,
-        just_verified: false,
-        came_late: None,
-        begun: 0,
-        accepted: Vec::with_capacity(messages.len()),
-        served: Vec::new(),
-        refusals: Vec::new(),
-    };
-    let (claim, end) = match (&shared.outlet, shared.config.ordering) {
-        (Outlet::Batch(publisher), _) => batch::publish_all(&mut batch, &**publisher, claim).await?,
-        (Outlet::Single(publisher) | Outlet::Ordered(publisher), ordering) => match ordering {
-            Ordering::Tenant => strict::publish_all(&mut batch, &**publisher, claim).await?,
-            Ordering::Subject { in_flight } => {
-                subject::publish_all(&mut batch, &**publisher, in_flight, claim).await?
-            }
-            Ordering::Pipelined { in_flight } => {
-                pipelined::publish_all(&mut batch, &**publisher, in_flight, claim).await?
-            }
-        },
-    };
-    let end = end.unwrap_or_else(|| batch.clean());
-    let Batch { accepted, served, refusals, .. } = batch;
-    Ok(Published { claim, end, accepted, served, refusals })
-}
-
 /// The claim, and why the batch ended before its last message, if it did.
-type Ended = (Box<dyn Claim>, Option<SweepEnd>);
+pub(super) type Ended = (Box<dyn Claim>, Option<SweepEnd>);
 
 /// Whether the next message may be begun.
-enum Next {
+pub(super) enum Next {
     Go,
     /// The claim is to be verified first, when nothing is in flight.
     Verify,
     End(SweepEnd),
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    /// Nothing of it is begun yet. Its claim was asked for at `asked`.
+    pub(super) fn new(
+        shared: &'a Arc<Shared>,
+        member: &'a Member,
+        messages: &'a [OutboxMessage],
+        stop: &'a Stop,
+        asked: Duration,
+    ) -> Self {
+        let started = shared.clock.monotonic();
+        let (accepted, served, refusals) = (Vec::with_capacity(messages.len()), Vec::new(), Vec::new());
+        let (proven, just_verified, came_late, begun) = (asked, false, None, 0);
+        Self {
+            shared,
+            member,
+            messages,
+            stop,
+            started,
+            proven,
+            just_verified,
+            came_late,
+            begun,
+            accepted,
+            served,
+            refusals,
+        }
+    }
+
     /// Asked before each message.
-    fn next(&mut self) -> Next {
+    pub(super) fn next(&mut self) -> Next {
         if self.stop.requested() {
             return Next::End(SweepEnd::Interrupted);
         }
@@ -133,7 +92,7 @@ impl Batch<'_> {
     }
 
     /// Asked before each message where nothing is in flight then: verifies the claim, if that is due.
-    async fn verified_next(
+    pub(super) async fn verified_next(
         &mut self,
         mut claim: Box<dyn Claim>,
     ) -> Result<(Box<dyn Claim>, Option<SweepEnd>), StoreError> {
@@ -148,9 +107,9 @@ impl Batch<'_> {
 
     /// Asks whether the claim still lives. To be called when nothing is in flight: a claim that is given up while
     /// a message is on its way lets another relay publish beside it.
-    async fn verify(&mut self, mut claim: Box<dyn Claim>) -> Result<Box<dyn Claim>, StoreError> {
+    pub(super) async fn verify(&mut self, mut claim: Box<dyn Claim>) -> Result<Box<dyn Claim>, StoreError> {
         let (shared, accepted) = (self.shared, self.accepted.len());
-        let operation = Operation::verify(shared.store.source(), &self.turn.tenant, accepted);
+        let operation = Operation::verify(shared.store.source(), &self.member.tenant, accepted);
         let watch = shared.observers.start(&operation);
         let asked = shared.clock.monotonic();
         let answer = call(shared, StoreOperation::Verify, shared.config.store_timeout, async move {
@@ -181,14 +140,14 @@ impl Batch<'_> {
                 VERIFY_INTERVAL.as_millis()
             ),
         );
-        SweepEnd::Failed { error, tried: self.turn.tried.filter(|_| self.begun == 0) }
+        SweepEnd::Failed { error, tried: self.member.tried.filter(|_| self.begun == 0) }
     }
 
     /// The end of a batch that came to its last message.
-    fn clean(&self) -> SweepEnd {
+    pub(super) fn clean(&self) -> SweepEnd {
         // A batch that the byte bound cut short ends with the message that reached the bound.
         let bytes = || self.messages.iter().map(OutboxMessage::payload_len).sum::<usize>();
-        let full = self.messages.len() >= self.turn.limit.get() as usize
+        let full = self.messages.len() >= self.member.limit.get() as usize
             || bytes() >= self.shared.config.max_batch_bytes;
         let took = self.shared.clock.monotonic().saturating_sub(self.started);
         SweepEnd::Clean { full, took }

@@ -1,9 +1,9 @@
 //! Slices of the batch, one at a time, to a publisher that takes several messages at once.
 
-use super::{Batch, Ended};
-use crate::relay::Shared;
-use crate::relay::publish::{answer, in_time};
-use crate::relay::sweep::{SweepEnd, Turn};
+use super::batch::{Batch, Ended};
+use super::message::{answer, in_time};
+use crate::relay::shared::Shared;
+use crate::relay::turn::{Member, SweepEnd};
 use crate::text::with_causes;
 use crate::{
     BatchPublisher, Claim, Delivery, Headers, Operation, OutboxMessage, Outcome, PublishError, RefusalCause,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What is accepted is a prefix.
-pub(super) async fn publish_all(
+pub(super) async fn deliver(
     batch: &mut Batch<'_>,
     publisher: &dyn BatchPublisher,
     mut claim: Box<dyn Claim>,
@@ -52,9 +52,9 @@ async fn publish_slice(
     publisher: &dyn BatchPublisher,
     slice: &[OutboxMessage],
 ) -> (usize, Option<SweepEnd>) {
-    let (shared, turn): (&Shared, &Turn) = (batch.shared, batch.turn);
+    let (shared, member): (&Shared, &Member) = (batch.shared, batch.member);
     let source = shared.store.source();
-    let attempts = |message| turn.attempt(message).attempts;
+    let attempts = |message| member.attempt(message).attempts;
     let mut watches = Vec::new();
     let mut headers: Vec<Headers> = Vec::new();
     if !shared.observers.is_empty() {
@@ -98,7 +98,7 @@ async fn publish_slice(
     }
     let end = match (refusal, slice.get(accepted)) {
         (Some((_, error)), Some(message)) => {
-            Some(SweepEnd::Refused { tried: turn.attempt(message), reason: with_causes(&error) })
+            Some(SweepEnd::Refused { tried: member.attempt(message), reason: with_causes(&error) })
         }
         (None, Some(_)) => Some(SweepEnd::Interrupted),
         (_, None) => None,

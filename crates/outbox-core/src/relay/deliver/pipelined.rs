@@ -8,21 +8,21 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::task::unconstrained;
 
-use super::{Batch, Ended, Next};
-use crate::relay::publish::{Published, publish};
-use crate::relay::sweep::SweepEnd;
+use super::batch::{Batch, Ended, Next};
+use super::message::{Published, publish};
+use crate::relay::turn::SweepEnd;
 use crate::text::with_causes;
 use crate::{Claim, Publisher, StoreError};
 
 /// Each future is polled before the next one is made: that is when its publisher sends it. What is accepted is
 /// the prefix; what was accepted beyond a failure is published again.
-pub(super) async fn publish_all(
+pub(super) async fn deliver(
     batch: &mut Batch<'_>,
     publisher: &dyn Publisher,
     in_flight: usize,
     mut claim: Box<dyn Claim>,
 ) -> Result<Ended, StoreError> {
-    let (shared, turn, messages, stop) = (batch.shared, batch.turn, batch.messages, batch.stop);
+    let (shared, member, messages, stop) = (batch.shared, batch.member, batch.messages, batch.stop);
     let mut running = FuturesUnordered::new();
     // How the messages ended that did not follow an unbroken row of accepted ones, by their places.
     let mut ended = BTreeMap::new();
@@ -38,7 +38,7 @@ pub(super) async fn publish_all(
                     let place = batch.begun;
                     let Some(message) = messages.get(place) else { break };
                     batch.begun += 1;
-                    let attempts = turn.attempt(message).attempts;
+                    let attempts = member.attempt(message).attempts;
                     // Without tokio's budget, which would make a first poll wait though there is room: that
                     // message would go out behind later ones.
                     let mut future = Box::pin(unconstrained(async move {
@@ -63,7 +63,7 @@ pub(super) async fn publish_all(
         match outcome {
             Published::Accepted => batch.accepted.push(message.id),
             Published::Refused(error) => {
-                let (tried, reason) = (turn.attempt(message), with_causes(&error));
+                let (tried, reason) = (member.attempt(message), with_causes(&error));
                 return Ok((claim, Some(SweepEnd::Refused { tried, reason })));
             }
             Published::Dropped => return Ok((claim, Some(SweepEnd::Interrupted))),

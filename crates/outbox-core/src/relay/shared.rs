@@ -1,0 +1,36 @@
+//! What all parts of a relay share.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use super::observe::Observers;
+use crate::status::Board;
+use crate::{BatchPublisher, Clock, HealthCheck, Publisher, RelayConfig, Store};
+
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) outlet: Outlet,
+    pub(crate) config: RelayConfig,
+    pub(crate) concurrency: NonZeroUsize,
+    pub(crate) observers: Observers,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) wake: tokio::sync::watch::Sender<()>,
+    pub(crate) board: Arc<Board>,
+    pub(crate) health: HealthCheck,
+}
+
+/// What messages are handed to.
+pub(crate) enum Outlet {
+    Single(Arc<dyn Publisher>),
+    /// One that declares that messages keep their order on the way.
+    Ordered(Arc<dyn Publisher>),
+    Batch(Arc<dyn BatchPublisher>),
+}
+
+impl Shared {
+    /// Where a run's random numbers come from.
+    pub(crate) fn random(&self) -> fastrand::Rng {
+        self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed)
+    }
+}
