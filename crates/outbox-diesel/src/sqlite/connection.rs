@@ -64,12 +64,10 @@ impl SqliteConnector {
     }
 }
 
+/// Without the URL, which may have a key.
 impl fmt::Debug for SqliteConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteConnector")
-            .field("url", &self.url)
-            .field("max", &self.max)
-            .finish_non_exhaustive()
+        f.debug_struct("SqliteConnector").field("max", &self.max).finish_non_exhaustive()
     }
 }
 

@@ -3,6 +3,7 @@
 mod session;
 
 use std::convert::Infallible;
+use std::fmt;
 use std::time::Duration;
 
 use outbox_core::RelayWaker;
@@ -31,7 +32,7 @@ const LAST_PAUSE: Duration = Duration::from_secs(5);
 ///
 /// Who gives the hint: [`PostgresNotifier`](super::PostgresNotifier), or the optional trigger of
 /// [`notify_trigger_ddl`](super::PostgresTable::notify_trigger_ddl).
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PostgresListener {
     options: PgConnectOptions,
     channel: String,
@@ -99,6 +100,17 @@ impl PostgresListener {
         // What was committed before the LISTEN gave no hint that could be heard.
         waker.wake();
         session.hear(&self.channel, self.heartbeat, || waker.wake()).await
+    }
+}
+
+/// Without the options, which have the password.
+impl fmt::Debug for PostgresListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { options: _, channel, heartbeat } = self;
+        f.debug_struct("PostgresListener")
+            .field("channel", channel)
+            .field("heartbeat", heartbeat)
+            .finish_non_exhaustive()
     }
 }
 
