@@ -22,7 +22,8 @@ pub fn notify(table: &OutboxTable) -> String {
 }
 
 /// Asks whether this session still listens to a channel, which it names.
-pub const IS_LISTENING: &str = "SELECT count(*) FROM pg_listening_channels() AS channel WHERE channel = $1";
+pub const IS_LISTENING: &str = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_listening_channels() AS channel \
+     WHERE channel OPERATOR(pg_catalog.=) $1";
 
 /// The DDL of a trigger that gives the hint for every statement that appends, whoever runs it. Optional: it
 /// changes how commits share a flush, see `docs/wake-ups.md`.
@@ -34,7 +35,7 @@ pub fn notify_trigger_ddl(table: &OutboxTable) -> Result<String, InvalidTable> {
     Ok(format!(
         "\
 -- Optional: wakes the table's relays at each commit that appended to it.
-CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION {function}() RETURNS pg_catalog.trigger LANGUAGE plpgsql AS $$
 BEGIN
     {notify};
     RETURN NULL;

@@ -120,19 +120,19 @@ impl MySqlStore {
         if self.server.is_known() {
             return Ok(());
         }
-        let (connection, (autocommit, name)) =
+        let (connection, (autocommit, name, sql_mode)) =
             self.ask_server().await.map_err(|error| self.context(operation).error(error))?;
-        self.server.learn(operation, autocommit, &name)?;
+        self.server.learn(operation, (autocommit, &name, &sql_mode))?;
         connection.give_back();
         Ok(())
     }
 
-    async fn ask_server(&self) -> Result<(ArmedConnection, (i64, String)), Failure> {
+    async fn ask_server(&self) -> Result<(ArmedConnection, (i64, String, String)), Failure> {
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
         let question = Statement::<Mysql, Untyped>::new(ASK_SERVER);
         let answers: Vec<Values> = question.rows(connection.get()?).await?;
         let answer = answers.first().ok_or(Error::NotFound)?;
-        Ok((connection, (answer.expect(0)?, answer.expect_text(1)?)))
+        Ok((connection, (answer.expect(0)?, answer.expect_text(1)?, answer.expect_text(2)?)))
     }
 
     async fn named(&self, json: String) -> Result<Vec<OldestPending>, Failure> {

@@ -9,7 +9,7 @@ use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::check::Finding;
 use outbox_sql::check::postgres::{
     ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, Facts, IndexFacts,
-    TableFacts, findings,
+    SESSION, TableFacts, findings,
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
@@ -70,7 +70,7 @@ impl PostgresStore {
             return Ok(None);
         };
         let mut second = second?;
-        let session = || Statement::<Pg, Integer>::new("SELECT pg_backend_pid()");
+        let session = || Statement::<Pg, Integer>::new(SESSION);
         let sessions: [i32; 2] = [session().one_row(first).await?, session().one_row(second.get()?).await?];
         second.give_back();
         Ok(Some(sessions[0] == sessions[1]))

@@ -54,6 +54,8 @@ mod proxy;
 mod reading;
 #[path = "../../../outbox-sqlx/tests/postgres_store/replaced.rs"]
 mod replaced;
+#[path = "../../../outbox-sqlx/tests/postgres_store/search_path.rs"]
+mod search_path;
 #[path = "../../../outbox-sqlx/tests/postgres_store/settling.rs"]
 mod settling;
 #[path = "../../../outbox-sqlx/tests/postgres_store/turns.rs"]

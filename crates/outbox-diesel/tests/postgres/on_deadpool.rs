@@ -37,6 +37,8 @@ mod settings;
 mod stage;
 #[path = "../../../outbox-sqlx/tests/postgres_faults/start.rs"]
 mod start;
+#[path = "../../../outbox-sqlx/tests/postgres_faults/statistics.rs"]
+mod statistics;
 
 #[path = "../../../outbox-sqlx/tests/postgres_store/bad_input.rs"]
 mod bad_input;
@@ -52,6 +54,8 @@ mod names;
 mod proxy;
 #[path = "../../../outbox-sqlx/tests/postgres_store/reading.rs"]
 mod reading;
+#[path = "../../../outbox-sqlx/tests/postgres_store/search_path.rs"]
+mod search_path;
 #[path = "../../../outbox-sqlx/tests/postgres_store/settling.rs"]
 mod settling;
 #[path = "../../../outbox-sqlx/tests/postgres_store/turns.rs"]

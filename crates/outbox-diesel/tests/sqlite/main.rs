@@ -32,6 +32,8 @@ mod harness;
 mod links;
 #[path = "../../../outbox-sqlx/tests/sqlite/lock_file.rs"]
 mod lock_file;
+#[path = "../../../outbox-sqlx/tests/sqlite/namesakes.rs"]
+mod namesakes;
 #[path = "../../../outbox-sqlx/tests/sqlite/plans.rs"]
 mod plans;
 #[path = "../../../outbox-sqlx/tests/sqlite/processes.rs"]

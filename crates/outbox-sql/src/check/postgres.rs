@@ -9,37 +9,54 @@ use crate::schema::postgres::version_comment;
 use crate::table::{OutboxTable, PayloadType, TimeType};
 
 /// Asks about the server: is it a standby, are transactions read-only by default.
-pub const DESCRIBE_SERVER: &str =
-    "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on'";
+pub const DESCRIBE_SERVER: &str = "\
+SELECT pg_catalog.pg_is_in_recovery(),
+       pg_catalog.current_setting('default_transaction_read_only') OPERATOR(pg_catalog.=) 'on'";
+
+/// Asks which session of the server this is.
+pub const SESSION: &str = "SELECT pg_catalog.pg_backend_pid()";
 
 /// Asks about the table: schema, name.
 pub const DESCRIBE_TABLE: &str = "\
-SELECT t.oid::bigint, t.relkind::text, row_security_active(t.oid), obj_description(t.oid, 'pg_class'),
-       has_table_privilege(t.oid, 'DELETE')
-FROM pg_class AS t JOIN pg_namespace AS s ON s.oid = t.relnamespace
-WHERE s.nspname = $1 AND t.relname = $2";
+SELECT t.oid::pg_catalog.int8, t.relkind::pg_catalog.text, pg_catalog.row_security_active(t.oid),
+       pg_catalog.obj_description(t.oid, 'pg_class'), pg_catalog.has_table_privilege(t.oid, 'DELETE')
+FROM pg_catalog.pg_class AS t
+JOIN pg_catalog.pg_namespace AS s ON s.oid OPERATOR(pg_catalog.=) t.relnamespace
+WHERE s.nspname OPERATOR(pg_catalog.=) $1 AND t.relname OPERATOR(pg_catalog.=) $2";
 
-/// Asks about its columns: the table's oid.
+/// Asks about its columns: the table's oid. Of the server's own types alone the name has no schema, whatever the
+/// session's `search_path`.
 pub const DESCRIBE_COLUMNS: &str = "\
-SELECT c.attname::text, format_type(c.atttypid, c.atttypmod), c.attnotnull, l.collname::text,
+SELECT c.attname::pg_catalog.text,
+       CASE WHEN y.typnamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace
+            THEN pg_catalog.replace(pg_catalog.format_type(c.atttypid, c.atttypmod), 'pg_catalog.', '')
+            ELSE pg_catalog.format('%I.%I', z.nspname, y.typname) END,
+       c.attnotnull, l.collname::pg_catalog.text,
        coalesce(l.collisdeterministic, true),
-       has_column_privilege(c.attrelid, c.attnum, 'SELECT'), has_column_privilege(c.attrelid, c.attnum, 'UPDATE'),
-       (SELECT q.seqcache FROM pg_sequence AS q WHERE q.seqrelid =
-           pg_get_serial_sequence(format('%I.%I', s.nspname, t.relname), c.attname)::regclass)
-FROM pg_attribute AS c
-JOIN pg_class AS t ON t.oid = c.attrelid
-JOIN pg_namespace AS s ON s.oid = t.relnamespace
-LEFT JOIN pg_collation AS l ON l.oid = c.attcollation
-WHERE c.attrelid = $1::oid AND c.attnum > 0 AND NOT c.attisdropped";
+       pg_catalog.has_column_privilege(c.attrelid, c.attnum, 'SELECT'),
+       pg_catalog.has_column_privilege(c.attrelid, c.attnum, 'UPDATE'),
+       (SELECT q.seqcache FROM pg_catalog.pg_sequence AS q WHERE q.seqrelid OPERATOR(pg_catalog.=)
+           pg_catalog.pg_get_serial_sequence(
+               pg_catalog.format('%I.%I', s.nspname, t.relname), c.attname
+           )::pg_catalog.regclass)
+FROM pg_catalog.pg_attribute AS c
+JOIN pg_catalog.pg_class AS t ON t.oid OPERATOR(pg_catalog.=) c.attrelid
+JOIN pg_catalog.pg_namespace AS s ON s.oid OPERATOR(pg_catalog.=) t.relnamespace
+JOIN pg_catalog.pg_type AS y ON y.oid OPERATOR(pg_catalog.=) c.atttypid
+JOIN pg_catalog.pg_namespace AS z ON z.oid OPERATOR(pg_catalog.=) y.typnamespace
+LEFT JOIN pg_catalog.pg_collation AS l ON l.oid OPERATOR(pg_catalog.=) c.attcollation
+WHERE c.attrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid
+  AND c.attnum OPERATOR(pg_catalog.>) 0 AND NOT c.attisdropped";
 
 /// Asks about its indexes: the table's oid.
 pub const DESCRIBE_INDEXES: &str = "\
-SELECT (SELECT array_agg(coalesce(c.attname::text, '') ORDER BY k.place)
-        FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, place)
-        LEFT JOIN pg_attribute AS c ON c.attrelid = i.indrelid AND c.attnum = k.attnum),
-       pg_get_expr(i.indpred, i.indrelid), i.indisvalid, i.indisunique
-FROM pg_index AS i
-WHERE i.indrelid = $1::oid";
+SELECT (SELECT pg_catalog.array_agg(coalesce(c.attname::pg_catalog.text, '') ORDER BY k.place)
+        FROM pg_catalog.unnest(i.indkey::pg_catalog.int2[]) WITH ORDINALITY AS k (attnum, place)
+        LEFT JOIN pg_catalog.pg_attribute AS c
+               ON c.attrelid OPERATOR(pg_catalog.=) i.indrelid AND c.attnum OPERATOR(pg_catalog.=) k.attnum),
+       pg_catalog.pg_get_expr(i.indpred, i.indrelid), i.indisvalid, i.indisunique
+FROM pg_catalog.pg_index AS i
+WHERE i.indrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid";
 
 /// What a database said about itself and the table.
 #[derive(Debug, Clone, Default)]

@@ -21,7 +21,7 @@ pub fn describe_table(table: &OutboxTable) -> String {
 pub fn describe_columns(table: &OutboxTable) -> String {
     let literal = |text: &str| literal(text, Dialect::Sqlite);
     let (name, schema) = (literal(table.name()), literal(table.schema_on(Dialect::Sqlite)));
-    format!("SELECT name, upper(type), pk FROM pragma_table_info({name}, {schema})")
+    format!("SELECT name, upper(type), pk FROM main.pragma_table_info({name}, {schema})")
 }
 
 /// Asks for the columns of a table's indexes, in order: index, its definition, column (null if it is an
@@ -32,10 +32,10 @@ pub fn describe_indexes(table: &OutboxTable) -> String {
     let quoted = quote(table.schema_on(Dialect::Sqlite), Dialect::Sqlite);
     format!(
         "SELECT list.name, definition.sql, part.name, part.coll, part.\"desc\" \
-         FROM pragma_index_list({name}, {schema}) AS list \
+         FROM main.pragma_index_list({name}, {schema}) AS list \
          CROSS JOIN {quoted}.sqlite_schema AS definition \
          ON definition.type = 'index' AND definition.name = list.name \
-         CROSS JOIN pragma_index_xinfo(list.name, {schema}) AS part \
+         CROSS JOIN main.pragma_index_xinfo(list.name, {schema}) AS part \
          WHERE part.key ORDER BY list.name, part.seqno"
     )
 }

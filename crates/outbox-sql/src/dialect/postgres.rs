@@ -1,4 +1,8 @@
 //! PostgreSQL: every statement of the store, named for what it does, and generated once per table.
+//!
+//! Every function, type, operator and catalog of the server's own is named with its schema, `pg_catalog`: what a
+//! session's `search_path` finds first may be another of the same name. The `search_path` itself is left as it is, for
+//! triggers of the application run in our transactions.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -8,13 +12,17 @@ use outbox_core::{Settling, TenantId};
 mod append;
 pub mod claim;
 pub mod error;
+mod operator;
 mod probe;
 pub mod probing;
+#[cfg(test)]
+mod qualified;
 mod time;
 mod transaction;
 pub mod watermark;
 
 pub use self::append::{AppendArrays, PayloadArray};
+use self::operator::{DIV, EQ, GE, LE, LT, MOD, PLUS, TIMES};
 pub use self::time::{TIME_OIDS, micros_since_1970};
 pub use self::transaction::{
     BEGIN_CLAIM, BEGIN_READ, CONFIRM, ClaimNumber, Durability, KnownTraits, SERVER_TRAITS, ServerTraits,
@@ -92,6 +100,12 @@ impl PostgresStatements {
     }
 }
 
+/// The rows of arrays side by side, which are the first parameters. (An `unnest` of several arrays has no schema.)
+fn arrays(types: &[&str]) -> String {
+    let array = |(index, name)| format!("pg_catalog.unnest(${}::pg_catalog.{name}[])", index + 1);
+    format!("ROWS FROM ({})", types.iter().enumerate().map(array).collect::<Vec<_>>().join(", "))
+}
+
 /// What is before and what is behind the place of a literal, which is a NUL: no name has one.
 fn around(statement: &str) -> [Arc<str>; 2] {
     let (before, after) = statement.split_once('\0').unwrap_or((statement, ""));
@@ -137,39 +151,40 @@ impl Words {
         let name = literal(&tenant_lock_name(table));
         let (quoted, column) = (literal(&self.table), literal(&table.columns().published_at));
         let may_settle = if settling == Settling::Delete {
-            format!("has_table_privilege({quoted}, 'DELETE')")
+            format!("pg_catalog.has_table_privilege({quoted}, 'DELETE')")
         } else {
-            format!("has_column_privilege({quoted}, {column}, 'UPDATE')")
+            format!("pg_catalog.has_column_privilege({quoted}, {column}, 'UPDATE')")
         };
         format!(
-            "SELECT pg_try_advisory_xact_lock(hashtext({name}), hashtext({tenant})),\n       {may_settle}"
+            "SELECT pg_catalog.pg_try_advisory_xact_lock(\n           \
+             pg_catalog.hashtext({name}), pg_catalog.hashtext({tenant})\n       ),\n       {may_settle}"
         )
     }
 
     /// The index's own condition and order. A tenant equal to `$1` is written as a range, and the order begins
     /// with it: else, after an ANALYZE in a backlog, the primary key looks cheaper, with every published row.
     fn whole(&self) -> String {
-        format!("{} >= $1", self.tenant)
+        format!("{} {GE} $1", self.tenant)
     }
 
     /// The tenant's entries from this id on: the scan starts there, at no dead entry below. The range of the tenant
     /// is for the planner, which does not see it in the comparison of a row, and would rather sort a backlog.
     fn from(&self, id: &str) -> String {
-        format!("({}, {}) >= ($1, {id}) AND {}", self.tenant, self.id, self.whole())
+        format!("({}, {}) {GE} ($1, {id}) AND {}", self.tenant, self.id, self.whole())
     }
 
     /// The planner is not told the limit: a limit above what it believes to be pending would have it sort all that is.
     fn pending_from(&self, start: &str, others: &str) -> String {
         let Self { table, id, tenant, published_at, .. } = self;
         format!(
-            "FROM {table}\n    WHERE {start} AND {tenant} <= $1 AND {published_at} IS NULL{others}\n    \
-             ORDER BY {tenant}, {id}\n    LIMIT (SELECT $2::bigint)"
+            "FROM {table}\n    WHERE {start} AND {tenant} {LE} $1 AND {published_at} IS NULL{others}\n    \
+             ORDER BY {tenant}, {id}\n    LIMIT (SELECT $2::pg_catalog.int8)"
         )
     }
 
     /// Leaves subjects out. A row without a subject is none of theirs: it must not be passed over in silence.
     fn others(&self, subjects: &str) -> String {
-        format!("\n          AND ({} = ANY({subjects})) IS NOT TRUE", self.subject)
+        format!("\n          AND ({} {EQ} ANY ({subjects})) IS NOT TRUE", self.subject)
     }
 
     /// A message's columns, in the order in which they are read. The time is as the server keeps it: to make a number
@@ -178,11 +193,13 @@ impl Words {
         let Self { id, tenant, kind, subject, occurred_at, .. } = self;
         let payload = match self.payload_type {
             PayloadType::Bytes => self.payload.clone(),
-            PayloadType::Text => format!("convert_to({}, 'UTF8')", self.payload),
-            PayloadType::Jsonb => format!("convert_to({}::text, 'UTF8')", self.payload),
+            PayloadType::Text => format!("pg_catalog.convert_to({}, 'UTF8')", self.payload),
+            PayloadType::Jsonb => {
+                format!("pg_catalog.convert_to({}::pg_catalog.text, 'UTF8')", self.payload)
+            }
         };
-        let headers = self.headers.as_ref().map_or("NULL::text".into(), |name| format!("{name}::text"));
-        format!("{id}, {tenant}, {kind}, {subject}, {payload}, {headers}, {occurred_at}")
+        let headers = self.headers.as_deref().unwrap_or("NULL");
+        format!("{id}, {tenant}, {kind}, {subject}, {payload}, {headers}::pg_catalog.text, {occurred_at}")
     }
 
     fn pending(&self) -> String {
@@ -200,19 +217,20 @@ impl Words {
         }
         // The length of a value is in its header: none is fetched or unpacked for the sum.
         let length = match self.payload_type {
-            PayloadType::Bytes | PayloadType::Text => format!("octet_length({payload})"),
-            PayloadType::Jsonb => format!("pg_column_size({payload})"),
+            PayloadType::Bytes | PayloadType::Text => format!("pg_catalog.octet_length({payload})"),
+            PayloadType::Jsonb => format!("pg_catalog.pg_column_size({payload})"),
         };
         format!(
-            "WITH batch AS MATERIALIZED (\n  SELECT min({id}) AS first, coalesce(sum({length}), 0) AS bytes\n  \
+            "WITH batch AS MATERIALIZED (\n  \
+             SELECT pg_catalog.min({id}) AS first, coalesce(pg_catalog.sum({length}), 0) AS bytes\n  \
              FROM (\n    SELECT {id}, {payload}\n    {pending}\n  ) AS batch\n)\n\
              SELECT {message}\nFROM (\n    SELECT {columns}\n    {from_first}\n) AS message\n\
              ORDER BY {tenant}, {id}\n\
-             LIMIT (SELECT CASE WHEN bytes < $3 THEN $2 ELSE (\n  SELECT count(*) FROM (\n    \
-             SELECT sum(coalesce({length}, 0)) OVER (\n      \
+             LIMIT (SELECT CASE WHEN bytes {LT} $3 THEN $2 ELSE (\n  SELECT pg_catalog.count(*) FROM (\n    \
+             SELECT pg_catalog.sum(coalesce({length}, 0)) OVER (\n      \
              ORDER BY {tenant}, {id} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING\n    ) AS before\n    \
              FROM (\n    SELECT {id}, {tenant}, {payload}\n    {pending}\n    ) AS message\n  ) AS message\n  \
-             WHERE before IS NULL OR before < $3\n) END FROM batch)",
+             WHERE before IS NULL OR before {LT} $3\n) END FROM batch)",
             message = self.message(),
             pending = self.pending_from(from, others),
             from_first = self.pending_from(&self.from("(SELECT first FROM batch)"), others),
@@ -226,38 +244,40 @@ impl Words {
         let settle = if settling == Settling::Delete {
             format!("DELETE FROM {table}")
         } else {
-            format!("UPDATE {table} SET {published_at} = {}", self.time("clock_timestamp()"))
+            format!("UPDATE {table} SET {published_at} = {}", self.time("pg_catalog.clock_timestamp()"))
         };
-        format!("{settle}\nWHERE {id} = ANY($1) AND ({published_at} IS NULL) IS TRUE")
+        format!("{settle}\nWHERE {id} {EQ} ANY ($1) AND ({published_at} IS NULL) IS TRUE")
     }
 
     fn append(&self) -> String {
         let Self { table, id, tenant, kind, subject, payload, occurred_at, .. } = self;
-        let (payload_array, payload_value) = match self.payload_type {
-            PayloadType::Bytes => ("bytea[]", "payload"),
-            PayloadType::Text => ("text[]", "payload"),
-            PayloadType::Jsonb => ("text[]", "payload::jsonb"),
+        let (payload_type, payload_value) = match self.payload_type {
+            PayloadType::Bytes => ("bytea", "payload"),
+            PayloadType::Text => ("text", "payload"),
+            PayloadType::Jsonb => ("text", "payload::pg_catalog.jsonb"),
         };
         let mut columns = format!("{tenant}, {kind}, {subject}, {payload}");
         let mut values = format!("tenant, kind, subject, {payload_value}");
-        let mut arrays = format!("$1::text[], $2::text[], $3::text[], $4::{payload_array}");
+        let mut types = vec!["text", "text", "text", payload_type];
         let mut names = "tenant, kind, subject, payload".to_owned();
-        let mut micros = "$5";
         if let Some(headers) = &self.headers {
             let _ = write!(columns, ", {headers}");
-            values.push_str(", headers::jsonb");
-            arrays.push_str(", $5::text[]");
+            values.push_str(", headers::pg_catalog.jsonb");
+            types.push("text");
             names.push_str(", headers");
-            micros = "$6";
         }
+        types.push("int8");
         // Hours and the rest apart: an interval is multiplied as a floating number, exact for each of the two.
-        let given = "timestamptz 'epoch' + micros / 3600000000 * interval '1 hour' \
-                     + micros % 3600000000 * interval '1 microsecond'";
-        let time = self.time(&format!("coalesce({given}, clock_timestamp())"));
+        let given = format!(
+            "pg_catalog.timestamptz 'epoch' {PLUS} ((micros {DIV} 3600000000) {TIMES} pg_catalog.interval '1 hour') \
+             {PLUS} ((micros {MOD} 3600000000) {TIMES} pg_catalog.interval '1 microsecond')"
+        );
+        let time = self.time(&format!("coalesce({given}, pg_catalog.clock_timestamp())"));
         format!(
             "INSERT INTO {table} ({columns}, {occurred_at})\nSELECT {values},\n       {time}\n\
-             FROM unnest({arrays}, {micros}::bigint[])\n     WITH ORDINALITY AS message ({names}, micros, place)\n\
-             ORDER BY place\nRETURNING {id}"
+             FROM {arrays}\n     WITH ORDINALITY AS message ({names}, micros, place)\n\
+             ORDER BY place\nRETURNING {id}",
+            arrays = arrays(&types),
         )
     }
 
@@ -278,8 +298,8 @@ mod tests {
     fn the_lock_has_the_typescript_relay_s_key_and_its_scope() -> Result<(), InvalidTable> {
         let lock = PostgresStatements::new(&OutboxTable::prisma("OutboxMessage"))?.lock;
         assert!(
-            lock.starts_with(
-                "SELECT pg_try_advisory_xact_lock(hashtext('public.outboxMessage'), hashtext($1))"
+            lock.contains(
+                "(\n           pg_catalog.hashtext('public.outboxMessage'), pg_catalog.hashtext($1)\n       )"
             ),
             "{lock}"
         );

@@ -53,7 +53,7 @@ impl SqliteStatements {
             claim: names.claim(""),
             claim_others: names.claim(&names.others("?4")),
             probe: names.probe(""),
-            probe_named: names.probe(" WHERE tenant.name IN (SELECT value FROM json_each(?1))"),
+            probe_named: names.probe(" WHERE tenant.name IN (SELECT value FROM main.json_each(?1))"),
             mark: names.mark(Settling::Mark),
             prove_writable: format!("UPDATE {table} AS o SET {published_at} = o.{published_at} WHERE 0"),
             prove_alive: format!("SELECT o.{id} FROM {table} AS o WHERE 0"),
@@ -155,14 +155,14 @@ impl Names {
             format!("UPDATE {table} AS o SET {published_at} = {NOW}")
         };
         format!(
-            "{settle} WHERE (o.{id}, o.{occurred_at}) IN (SELECT CAST(key AS INTEGER), value FROM json_each(?1)) \
+            "{settle} WHERE (o.{id}, o.{occurred_at}) IN (SELECT CAST(key AS INTEGER), value FROM main.json_each(?1)) \
              AND o.{published_at} IS NULL"
         )
     }
 
     /// Leaves subjects out. A row without a subject is none of theirs: it must not be passed over in silence.
     fn others(&self, subjects: &str) -> String {
-        format!(" AND (o.{} IN (SELECT value FROM json_each({subjects}))) IS NOT TRUE", self.subject)
+        format!(" AND (o.{} IN (SELECT value FROM main.json_each({subjects}))) IS NOT TRUE", self.subject)
     }
 
     fn pending(&self) -> String {

@@ -11,7 +11,7 @@ use crate::file_lock::{network_file_system, shown};
 
 /// Asks for the file of a schema. Parameter: the schema. There is no row if it is not attached, and no name,
 /// or an empty one, if it is in memory.
-pub const FIND_FILE: &str = "SELECT file FROM pragma_database_list WHERE name = ?1 COLLATE NOCASE";
+pub const FIND_FILE: &str = "SELECT file FROM main.pragma_database_list WHERE name = ?1 COLLATE NOCASE";
 
 /// Where a database lives.
 #[derive(Debug, Clone, PartialEq, Eq)]

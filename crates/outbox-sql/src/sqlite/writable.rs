@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use outbox_core::{StoreError, StoreOperation};
 
 /// Asks whether a connection refuses every write: 0 if it does not.
-pub const ASK_QUERY_ONLY: &str = "SELECT query_only FROM pragma_query_only";
+pub const ASK_QUERY_ONLY: &str = "SELECT query_only FROM main.pragma_query_only";
 
 /// What a store knows about it. To be proved once, and again after a settlement that failed.
 #[derive(Debug, Default)]

@@ -98,14 +98,14 @@ impl MySqlStore {
         if self.server.is_known() {
             return Ok(());
         }
-        let (connection, (autocommit, name)) =
+        let (connection, (autocommit, name, sql_mode)) =
             self.ask_server().await.map_err(|error| self.context(operation).error(error))?;
-        self.server.learn(operation, autocommit, &name)?;
+        self.server.learn(operation, (autocommit, &name, &sql_mode))?;
         connection.give_back();
         Ok(())
     }
 
-    async fn ask_server(&self) -> sqlx::Result<(ArmedConnection, (i64, String))> {
+    async fn ask_server(&self) -> sqlx::Result<(ArmedConnection, (i64, String, String))> {
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
         let answer = sqlx::query_as(ASK_SERVER).persistent(false).fetch_one(connection.get()?).await?;
         Ok((connection, answer))

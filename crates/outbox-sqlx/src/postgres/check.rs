@@ -6,7 +6,7 @@ use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::check::Finding;
 use outbox_sql::check::postgres::{
     ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, Facts, IndexFacts,
-    TableFacts, findings,
+    SESSION, TableFacts, findings,
 };
 use outbox_sql::dialect::Dialect;
 use sqlx::postgres::PgRow;
@@ -58,10 +58,9 @@ impl PostgresStore {
             return Ok(None);
         };
         let mut second = second?;
-        let session = "SELECT pg_backend_pid()";
         let sessions = [
-            sqlx::raw_sql(session).fetch_one(&mut *first).await?.try_get::<i32, _>(0)?,
-            sqlx::raw_sql(session).fetch_one(second.get()?).await?.try_get::<i32, _>(0)?,
+            sqlx::raw_sql(SESSION).fetch_one(&mut *first).await?.try_get::<i32, _>(0)?,
+            sqlx::raw_sql(SESSION).fetch_one(second.get()?).await?.try_get::<i32, _>(0)?,
         ];
         second.give_back();
         Ok(Some(sessions[0] == sessions[1]))

@@ -78,7 +78,7 @@ impl PostgresStore {
             self.traits.remember(traits);
             answer
         };
-        let answer = answer.first().ok_or(sqlx::Error::RowNotFound)?;
+        let answer = answer.last().ok_or(sqlx::Error::RowNotFound)?;
         Ok(TenantLock { is_taken: answer.try_get(0)?, may_settle: answer.try_get(1)? })
     }
 }

@@ -6,7 +6,7 @@ use outbox_sqlx::{Columns, InvalidTable, OutboxTable};
 use sqlx::mysql::MySqlPoolOptions;
 
 use super::driver::{StorePool, close};
-use super::support::{Database, STORE, WRITER, claim, ids, message, tenant};
+use super::support::{Database, STORE, WRITER, claim, ids, message, refused, tenant};
 
 /// Appends, reads, probes, claims and settles on a table of these names.
 async fn works(database: &Database, table: &OutboxTable) {
@@ -66,6 +66,49 @@ fn names_that_cannot_be_are_refused() {
         let refused = MySqlTable::new(OutboxTable::new(name)).unwrap_err();
         assert!(matches!(refused, InvalidTable::Name { .. }), "{refused}");
     }
+}
+
+/// A stored function of a built-in one's name is not called: neither by an append nor by a store.
+#[tokio::test]
+async fn stored_functions_of_built_in_names_change_nothing() {
+    let database = Database::create().await;
+    for (name, parameters, returns) in [
+        ("octet_length", "a longtext", "bigint"),
+        ("coalesce", "a bigint, b bigint", "bigint"),
+        ("unhex", "a text", "text"),
+        ("concat_ws", "a text, b text, c text", "text"),
+        ("version", "", "text"),
+    ] {
+        database
+            .run(format!(
+                "CREATE FUNCTION {name}({parameters}) RETURNS {returns} DETERMINISTIC
+                 BEGIN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'a namesake was called'; RETURN NULL; END"
+            ))
+            .await;
+    }
+    works(&database, &OutboxTable::default()).await;
+    database.drop().await;
+}
+
+/// MariaDB has a mode in which an empty text that is bound is null: a probe would find no tenant, and say nothing.
+#[tokio::test]
+async fn a_session_in_which_an_empty_text_is_none_is_refused() {
+    let database = Database::create().await;
+    let table = database.make(&OutboxTable::default()).await;
+    database.append(&table, &[message("acme", "1")]).await;
+    let begin = "/*M! SET SESSION sql_mode = 'EMPTY_STRING_IS_NULL' */";
+    let store = StorePool::that_begins(database.options_of(STORE), 1, begin).store(table.description());
+    let probed = store.probe(&ProbeRequest::new(Tenants::Discovered)).await;
+    if database.text("SELECT version()").await.contains("MariaDB") {
+        let (probe, claim) = (probed.unwrap_err(), refused(&store, "acme").await);
+        for error in [probe, claim] {
+            assert!(error.message().contains("EMPTY_STRING_IS_NULL"), "{error}");
+        }
+    } else {
+        assert_eq!(probed.unwrap().len(), 1, "MySQL has no such mode");
+    }
+    close(store).await;
+    database.drop().await;
 }
 
 /// Whatever a session says of quotes, backslashes, strictness, time zones and character sets, on the writer's side

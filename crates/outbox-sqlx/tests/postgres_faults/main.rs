@@ -22,6 +22,7 @@ mod sessions;
 mod settings;
 mod stage;
 mod start;
+mod statistics;
 #[path = "../support/postgres.rs"]
 mod support;
 mod wake;

@@ -37,7 +37,7 @@ async fn write_is_there(database: &Database, pool: &StorePool, place: &str) {
 #[tokio::test]
 async fn a_future_dropped_while_an_answer_is_outstanding_leaves_nothing_in_the_pool() {
     let places = [
-        "LIMIT (SELECT $2::bigint)",
+        "LIMIT (SELECT $2::pg_catalog.int8)",
         "WITH RECURSIVE",
         "BEGIN",
         "SET LOCAL",

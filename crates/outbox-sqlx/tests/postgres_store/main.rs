@@ -15,6 +15,7 @@ mod plans;
 mod proxy;
 mod reading;
 mod replaced;
+mod search_path;
 mod settling;
 #[path = "../support/postgres.rs"]
 mod support;

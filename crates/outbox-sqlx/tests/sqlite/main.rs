@@ -17,6 +17,7 @@ mod links;
 mod lock_file;
 mod memory;
 mod migration;
+mod namesakes;
 mod plans;
 mod pool;
 mod processes;

@@ -180,8 +180,8 @@ impl Database {
         self.number(format!("SELECT count(pg_terminate_backend(pid)) FROM {HELD}")).await.try_into().unwrap()
     }
 
-    /// Puts a gate into the lock statement of stores with [`gated_options`](Self::gated_options): the function
-    /// that hashes their key waits there while the gate is shut, and before the lock is asked for.
+    /// Adds a gate, for a lock statement that hashes its key with it: it waits there while the gate is shut, and
+    /// before the lock is asked for.
     pub async fn add_gate(&self) {
         self.run(
             "CREATE SCHEMA gate;
@@ -193,12 +193,6 @@ impl Database {
              END $$",
         )
         .await;
-    }
-
-    /// How a store connects whose lock statement goes through the gate.
-    pub fn gated_options(&self) -> PgConnectOptions {
-        let options = [("role", ROLE), ("search_path", "gate,pg_catalog")];
-        self.options.clone().application_name(STORE).options(options)
     }
 
     /// Shuts the gate until it is opened.

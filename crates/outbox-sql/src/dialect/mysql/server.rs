@@ -4,10 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use outbox_core::{StoreError, StoreOperation};
 
-/// Asks whether a read of this session ends its own transaction, as a number that is 0 if not; and what the server
-/// calls itself, as a text: for [`KnownServer::learn`].
-pub const ASK_SERVER: &str =
-    "SELECT cast(@@autocommit AS signed), cast(concat_ws(', ', version(), @@version_comment) AS char)";
+/// Asks whether a read of this session ends its own transaction, as a number that is 0 if not; and, as texts, what the
+/// server calls itself and the session's `sql_mode`: for [`KnownServer::learn`].
+pub const ASK_SERVER: &str = "SELECT cast(@@autocommit AS signed), \
+     cast(concat_ws(', ', version(), @@version_comment) AS char), cast(@@sql_mode AS char)";
+
+/// The `sql_mode` in which MariaDB takes an empty text that is bound for none. A walk over the tenants begins with one,
+/// and a subject can be one.
+pub(crate) const EMPTY_IS_NULL: &str = "EMPTY_STRING_IS_NULL";
 
 /// Whether a pool's server and sessions were seen to keep a claim's promise. A pool's sessions are alike: they are
 /// asked once, and again after an error, since another server may have the address by then.
@@ -24,9 +28,20 @@ impl KnownServer {
     ///
     /// # Errors
     /// A permanent error where a claim excludes nobody, since the server locks nothing; and where a probe would see
-    /// what was there at its session's first read, for ever. Nobody would be told of either.
-    pub fn learn(&self, operation: StoreOperation, autocommit: i64, server: &str) -> Result<(), StoreError> {
+    /// what was there at its session's first read, for ever, or nothing at all. Nobody would be told of either.
+    pub fn learn(
+        &self,
+        operation: StoreOperation,
+        (autocommit, server, sql_mode): (i64, &str, &str),
+    ) -> Result<(), StoreError> {
         check(operation, autocommit, server)?;
+        if sql_mode.contains(EMPTY_IS_NULL) {
+            let refused = format!(
+                "the sql_mode of the pool's sessions has {EMPTY_IS_NULL}, where a probe would find no tenant, and a \
+                 claim not leave an empty subject out: remove it for the relay's pool"
+            );
+            return Err(StoreError::permanent(operation, refused));
+        }
         self.0.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -68,10 +83,12 @@ mod tests {
     #[test]
     fn a_server_is_known_once_it_was_not_refused_and_until_an_error() {
         let known = KnownServer::default();
-        assert!(known.learn(StoreOperation::Claim, 1, "8.0.11-TiDB-v8.5.0").is_err());
-        assert!(known.learn(StoreOperation::Probe, 0, "8.4.0").is_err());
+        assert!(known.learn(StoreOperation::Claim, (1, "8.0.11-TiDB-v8.5.0", "")).is_err());
+        assert!(known.learn(StoreOperation::Probe, (0, "8.4.0", "")).is_err());
+        let empty_is_null = (1, "11.4.2-MariaDB", "STRICT_TRANS_TABLES,EMPTY_STRING_IS_NULL");
+        assert!(known.learn(StoreOperation::Probe, empty_is_null).is_err());
         assert!(!known.is_known());
-        assert!(known.learn(StoreOperation::Claim, 1, "8.4.0").is_ok());
+        assert!(known.learn(StoreOperation::Claim, (1, "8.4.0", "ANSI_QUOTES")).is_ok());
         assert!(known.is_known());
         known.forget();
         assert!(!known.is_known());

@@ -1,12 +1,16 @@
 //! The statements that look for each tenant's oldest pending message.
 
 use super::Words;
+use super::operator::{GE, GT, LE, LT, TIMES};
 use crate::table::TimeType;
 
 impl Words {
     /// A loose scan of the index: the next tenant's first entry, as often as there are tenants with something.
     pub(super) fn probe(&self) -> String {
-        let (start, next) = (self.first("{tenant} > ''"), self.first("{tenant} > oldest.tenant"));
+        let (start, next) = (
+            self.first(&format!("{{tenant}} {GT} ''")),
+            self.first(&format!("{{tenant}} {GT} oldest.tenant")),
+        );
         format!(
             "WITH RECURSIVE oldest AS (\n  (\n    {start}\n  )\n  UNION ALL\n  SELECT next.*\n  \
              FROM oldest CROSS JOIN LATERAL (\n    {next}\n  ) AS next\n)\n{}\nFROM oldest",
@@ -15,10 +19,10 @@ impl Words {
     }
 
     pub(super) fn probe_named(&self) -> String {
-        let first = self.first("{tenant} >= named.tenant AND {tenant} <= named.tenant");
+        let first = self.first(&format!("{{tenant}} {GE} named.tenant AND {{tenant}} {LE} named.tenant"));
         format!(
-            "{}\nFROM (SELECT DISTINCT unnest($1::text[]) AS tenant) AS named CROSS JOIN LATERAL (\n    {first}\n) AS \
-             oldest",
+            "{}\nFROM (SELECT DISTINCT pg_catalog.unnest($1::pg_catalog.text[]) AS tenant) AS named \
+             CROSS JOIN LATERAL (\n    {first}\n) AS oldest",
             self.oldest(),
         )
     }
@@ -37,20 +41,26 @@ impl Words {
     /// What a probe answers of each.
     pub(super) fn oldest(&self) -> String {
         format!(
-            "SELECT oldest.tenant, oldest.id, {},\n       (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+            "SELECT oldest.tenant, oldest.id, {},\n       {}",
             self.micros("occurred"),
+            since_epoch("pg_catalog.clock_timestamp()"),
         )
     }
 
     /// A column's time in microseconds, as an integer; null if it is infinite or past what 64 bits hold.
     fn micros(&self, column: &str) -> String {
         let end = match self.time_type {
-            TimeType::Micros => "timestamptz '294247-01-01 00:00:00+00'",
-            TimeType::UtcMillis => "timestamp '294247-01-01 00:00:00'",
+            TimeType::Micros => "pg_catalog.timestamptz '294247-01-01 00:00:00+00'",
+            TimeType::UtcMillis => "pg_catalog.timestamp '294247-01-01 00:00:00'",
         };
         format!(
-            "CASE WHEN isfinite({column}) AND {column} < {end} \
-             THEN (extract(epoch FROM {column}) * 1000000)::bigint END"
+            "CASE WHEN pg_catalog.isfinite({column}) AND {column} {LT} {end} THEN {} END",
+            since_epoch(column)
         )
     }
+}
+
+/// Microseconds since 1970. `extract` is syntax, which no schema hides.
+fn since_epoch(time: &str) -> String {
+    format!("(extract(epoch FROM {time}) {TIMES} 1000000)::pg_catalog.int8")
 }

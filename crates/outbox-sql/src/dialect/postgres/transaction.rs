@@ -12,8 +12,8 @@ pub const BEGIN_CLAIM: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 pub const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 
 /// Asks the server what it is: its version's number and whether it runs on Linux.
-pub const SERVER_TRAITS: &str =
-    "SELECT current_setting('server_version_num')::int4, position('linux' IN version()) > 0";
+pub const SERVER_TRAITS: &str = "SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4, \
+     pg_catalog.strpos(pg_catalog.version(), 'linux') OPERATOR(pg_catalog.>) 0";
 
 /// What a server can do that others cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,8 +102,10 @@ impl ClaimNumber {
     }
 
     /// Gives it to the transaction, which takes it along when it ends. To be sent after the transaction began.
+    ///
+    /// A `SELECT`, and so one with all others to the server's statistics of statements: they keep each `SET` by itself.
     pub fn announce(self) -> String {
-        format!("SET LOCAL outbox.claim = '{}'", self.0)
+        format!("SELECT pg_catalog.set_config('outbox.claim', '{}', true)", self.0)
     }
 
     /// Commits, and asks whether that was done, and to this transaction: a `COMMIT` can be answered by a rollback.
@@ -112,18 +114,20 @@ impl ClaimNumber {
     /// to alter ours may have locked it once the claim was committed.
     pub fn commit_and_confirm(self) -> String {
         format!(
-            "SELECT set_config('outbox.settlement', coalesce(current_setting('outbox.claim', true), ''), false); \
-             COMMIT; SELECT current_setting('outbox.settlement', true) IS NOT DISTINCT FROM '{}'",
+            "SELECT pg_catalog.set_config('outbox.settlement', \
+             coalesce(pg_catalog.current_setting('outbox.claim', true), ''), false); \
+             COMMIT; \
+             SELECT coalesce(pg_catalog.current_setting('outbox.settlement', true) OPERATOR(pg_catalog.=) '{}', false)",
             self.0
         )
     }
 }
 
 /// The number of the transaction that marked. For a driver that sends the next statement before it has an answer.
-pub const TRANSACTION: &str = "SELECT pg_current_xact_id()::text";
+pub const TRANSACTION: &str = "SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text";
 
 /// Asks what became of a transaction, be it in another session: its number. `committed`, or it is not.
-pub const CONFIRM: &str = "SELECT pg_xact_status($1::text::xid8)";
+pub const CONFIRM: &str = "SELECT pg_catalog.pg_xact_status($1::pg_catalog.text::pg_catalog.xid8)";
 
 #[cfg(test)]
 mod tests {

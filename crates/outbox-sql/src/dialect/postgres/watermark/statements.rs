@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::dialect::Dialect;
-use crate::dialect::postgres::Words;
+use crate::dialect::postgres::operator::{EQ, GE, GT, LE, LT};
+use crate::dialect::postgres::{Words, arrays};
 use crate::identifier::literal;
 use crate::table::OutboxTable;
 
@@ -46,27 +47,34 @@ impl WatermarkStatements {
 fn writers(table: &OutboxTable) -> String {
     let name = literal(&table.quoted(Dialect::Postgres), Dialect::Postgres);
     format!(
-        "SELECT DISTINCT virtualtransaction FROM pg_locks\n\
-         WHERE locktype = 'relation' AND relation = {name}::regclass\n  \
-         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())\n  \
-         AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')"
+        "SELECT DISTINCT virtualtransaction FROM pg_catalog.pg_locks\n\
+         WHERE locktype {EQ} 'relation' AND relation {EQ} {name}::pg_catalog.regclass\n  \
+         AND database {EQ} (\n    SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname {EQ} pg_catalog.current_database()\n  )\n  \
+         AND mode {EQ} ANY ('{{{WRITING}}}'::pg_catalog.text[])"
     )
 }
+
+/// The modes of a writer's lock, and those above them.
+const WRITING: &str = "RowExclusiveLock,ShareRowExclusiveLock,ExclusiveLock,AccessExclusiveLock";
 
 /// The view answers what was drawn by whomsoever, whether it is committed or not; nothing, if nothing was.
 fn facts(table: &OutboxTable) -> String {
     let name = literal(&table.quoted(Dialect::Postgres), Dialect::Postgres);
     let id = literal(&table.columns().id, Dialect::Postgres);
     format!(
-        "SELECT t.relkind::text, t.relispartition OR EXISTS (SELECT FROM pg_inherits WHERE inhparent = t.oid),\n       \
-         q.seqcache, q.seqincrement, has_sequence_privilege(q.seqrelid, 'USAGE, SELECT'),\n       \
-         (SELECT last_value FROM pg_sequences WHERE schemaname = n.nspname AND sequencename = s.relname),\n       \
-         EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())\n\
-         FROM pg_class AS t\n\
-         LEFT JOIN pg_sequence AS q ON q.seqrelid = pg_get_serial_sequence({name}, {id})::regclass\n\
-         LEFT JOIN pg_class AS s ON s.oid = q.seqrelid\n\
-         LEFT JOIN pg_namespace AS n ON n.oid = s.relnamespace\n\
-         WHERE t.oid = {name}::regclass"
+        "SELECT t.relkind::pg_catalog.text,\n       \
+         t.relispartition OR EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent {EQ} t.oid),\n       \
+         q.seqcache, q.seqincrement, pg_catalog.has_sequence_privilege(q.seqrelid, 'USAGE, SELECT'),\n       \
+         (SELECT last_value FROM pg_catalog.pg_sequences\n        \
+         WHERE schemaname {EQ} n.nspname AND sequencename {EQ} s.relname),\n       \
+         EXISTS (SELECT FROM pg_catalog.pg_locks\n               \
+         WHERE locktype {EQ} 'advisory' AND pid {EQ} pg_catalog.pg_backend_pid())\n\
+         FROM pg_catalog.pg_class AS t\n\
+         LEFT JOIN pg_catalog.pg_sequence AS q\n       \
+         ON q.seqrelid {EQ} pg_catalog.pg_get_serial_sequence({name}, {id})::pg_catalog.regclass\n\
+         LEFT JOIN pg_catalog.pg_class AS s ON s.oid {EQ} q.seqrelid\n\
+         LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid {EQ} s.relnamespace\n\
+         WHERE t.oid {EQ} {name}::pg_catalog.regclass"
     )
 }
 
@@ -78,37 +86,47 @@ impl Words {
     fn probe_from(&self) -> String {
         let Self { table, id, tenant, .. } = self;
         let next = |after: &str| {
-            let bounded = self.first(&format!("{{tenant}} > {after}.tenant AND {{tenant}} < {after}.upto"));
-            let last = self.first(&format!("{after}.upto IS NULL AND {{tenant}} > {after}.tenant"));
+            let bounded =
+                self.first(&format!("{{tenant}} {GT} {after}.tenant AND {{tenant}} {LT} {after}.upto"));
+            let last = self.first(&format!("{after}.upto IS NULL AND {{tenant}} {GT} {after}.tenant"));
             format!("({bounded})\n    UNION ALL\n    ({last})")
         };
         format!(
-            "WITH RECURSIVE mark AS (\n  SELECT tenant, id, lead(tenant) OVER (ORDER BY tenant) AS upto\n  FROM (\n    \
+            "WITH RECURSIVE mark AS (\n  \
+             SELECT tenant, id, pg_catalog.lead(tenant) OVER (ORDER BY tenant) AS upto\n  FROM (\n    \
              SELECT {tenant} AS tenant, {id} AS id FROM {table} WHERE false\n    UNION ALL\n    \
-             SELECT * FROM unnest($1::text[], $2::bigint[])\n  ) AS given\n), passing AS (\n  \
+             SELECT * FROM {arrays} AS given\n  ) AS given\n), passing AS (\n  \
              SELECT next.*, gap.upto\n  \
-             FROM (SELECT '' AS tenant, min(tenant) AS upto FROM mark UNION ALL SELECT tenant, upto FROM mark) AS gap\n  \
+             FROM (\n    SELECT '' AS tenant, pg_catalog.min(tenant) AS upto FROM mark\n    UNION ALL\n    \
+             SELECT tenant, upto FROM mark\n  ) AS gap\n  \
              CROSS JOIN LATERAL (\n    {begin}\n  ) AS next\n  UNION ALL\n  SELECT next.*, passing.upto\n  \
              FROM passing CROSS JOIN LATERAL (\n    {go_on}\n  ) AS next\n)\n{oldest}\nFROM (\n  \
              SELECT tenant, id, occurred FROM passing\n  UNION ALL\n  SELECT first.* FROM mark CROSS JOIN LATERAL (\n    \
              {marked}\n  ) AS first\n) AS oldest",
             begin = next("gap"),
             go_on = next("passing"),
-            marked = self.first(FROM_MARK),
+            arrays = arrays(&MARKS),
+            marked = self.first(&from_mark()),
             oldest = self.oldest(),
         )
     }
 
     fn probe_named_from(&self) -> String {
         format!(
-            "{}\nFROM (SELECT DISTINCT * FROM unnest($1::text[], $2::bigint[]) AS given (tenant, id)) AS mark CROSS JOIN \
-             LATERAL (\n    {}\n) AS oldest",
+            "{}\nFROM (SELECT DISTINCT * FROM {} AS given (tenant, id)) AS mark CROSS JOIN LATERAL (\n    {}\n) AS oldest",
             self.oldest(),
-            self.first(FROM_MARK),
+            arrays(&MARKS),
+            self.first(&from_mark()),
         )
     }
 }
 
+/// The types of the arrays of tenants and of ids.
+const MARKS: [&str; 2] = ["text", "int8"];
+
 /// The entries of one tenant from its watermark on.
-const FROM_MARK: &str =
-    "({tenant}, {id}) >= (mark.tenant, mark.id) AND {tenant} >= mark.tenant AND {tenant} <= mark.tenant";
+fn from_mark() -> String {
+    format!(
+        "({{tenant}}, {{id}}) {GE} (mark.tenant, mark.id) AND {{tenant}} {GE} mark.tenant AND {{tenant}} {LE} mark.tenant"
+    )
+}
