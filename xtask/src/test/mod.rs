@@ -54,7 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let mut command = test_command(options);
     command.arg("--no-fail-fast").args(&options.cargo).env(REPORT, &file);
     let postgres = Shared::<Postgres>::for_tests(&mut command)?;
-    let has_mysql_tests = binaries.iter().any(|binary| binary.file().starts_with("mysql_"));
+    let has_mysql_tests = binaries.iter().any(|binary| binary.file().starts_with("mysql-"));
     let mut tally = Tally::of(binaries);
     let mut status = if options.mysql {
         Program::MySql.ensure()?;
@@ -71,8 +71,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let missing = if everything { tally.databases_without_a_test() } else { Vec::new() };
     let mut again = None;
     if everything && has_mysql_tests && !Shared::<MySql>::is_given() {
-        let mut command = test_command(options);
-        command.args(["--no-fail-fast", "--test", "mysql_*"]).env(REPORT, &file);
+        let mut command =
+            process::cargo(&["test", "--all-features", "--package=outbox-sqlx", "--test=mysql"]);
+        command.arg("--no-fail-fast").env(REPORT, &file);
         again = Some(on_mysql(&mut command)?);
         status &= again.as_ref().is_some_and(|(well, _)| *well);
     }

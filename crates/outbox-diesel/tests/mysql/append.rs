@@ -8,9 +8,11 @@ use diesel_async::{AsyncConnection as _, AsyncMysqlConnection, SimpleAsyncConnec
 use outbox_core::{MessageId, NewMessage, Store, Timestamp};
 use outbox_diesel::mysql::MySqlTable;
 use outbox_diesel::{AppendError, InvalidMessage, OutboxTable};
+use outbox_suite::mysql::{Database, WRITER};
+use outbox_suite::server::{message, tenant};
 
 use crate::connect::url;
-use crate::on_deadpool::support::{Database, WRITER, message, tenant};
+use crate::on_deadpool::driver;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
@@ -62,7 +64,7 @@ pub(crate) async fn assert_is_story(database: &Database, ids: &[MessageId]) {
 #[tokio::test]
 async fn an_asynchronous_connection_appends_in_its_own_transaction() {
     for names in ["SET NAMES utf8mb4", "SET NAMES latin1"] {
-        let database = Database::create().await;
+        let database = Database::create(driver()).await;
         let table = table();
         database.run(table.ddl()).await;
         database.run(ORDERS).await;
@@ -92,7 +94,7 @@ async fn an_asynchronous_connection_appends_in_its_own_transaction() {
 /// too, whatever a session's step is, and with a trigger on the table that inserts elsewhere.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_ids_answered_are_those_of_the_rows_under_concurrent_writers() {
-    let database = Database::create().await;
+    let database = Database::create(driver()).await;
     let made = database.make(&OutboxTable::default()).await;
     database
         .run(
@@ -137,7 +139,7 @@ async fn the_ids_answered_are_those_of_the_rows_under_concurrent_writers() {
 /// refuses is said with what to do about it, and with Diesel's own error.
 #[tokio::test]
 async fn a_refusal_says_what_to_do() {
-    let database = Database::create().await;
+    let database = Database::create(driver()).await;
     let table = table();
     let mut root = AsyncMysqlConnection::establish(&url(&database.options)).await.unwrap();
     let missing = table.append(&message("acme", "1")).execute_async(&mut root).await.unwrap_err();
@@ -171,7 +173,7 @@ async fn the_migration_is_the_ddl_and_the_schema_is_its_table() {
     const DOWN: &str = include_str!("../../migrations/mysql/2026-01-01-000000_outbox_message/down.sql");
     let table = table();
     assert_eq!(UP, table.ddl());
-    let database = Database::create().await;
+    let database = Database::create(driver()).await;
     let mut connection = AsyncMysqlConnection::establish(&url(&database.options)).await.unwrap();
     connection.batch_execute(UP).await.unwrap();
     let message = message("acme", "1").with_header("a", "b");

@@ -4,17 +4,19 @@ use diesel::connection::SimpleConnection as _;
 use diesel::prelude::*;
 use diesel_async::AsyncMysqlConnection;
 use diesel_async::async_connection_wrapper::AsyncConnectionWrapper;
+use outbox_suite::mysql::Database;
+use outbox_suite::server::message;
 
 use crate::append::{Failure, ORDERS, assert_is_story, orders, story, table};
 use crate::connect::url;
-use crate::on_deadpool::support::{Database, message};
+use crate::on_deadpool::driver;
 
 type Blocking = AsyncConnectionWrapper<AsyncMysqlConnection>;
 
 /// Beside the application's own table, in its transaction: what commits is there as written, what rolls back is not.
 #[tokio::test]
 async fn a_synchronous_connection_appends_in_its_own_transaction() {
-    let database = Database::create().await;
+    let database = Database::create(driver()).await;
     let url = url(&database.options);
     let ids = tokio::task::spawn_blocking(move || {
         let table = table();

@@ -1,7 +1,13 @@
-//! From how sqlx connects, which the tests are written with, to how `diesel-async` does.
+//! What the drivers of both pools share: from how sqlx connects, which the tests are written with, to how `diesel-async`
+//! does, and stores.
 
+use diesel::sql_types::Text;
 use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfig, RecyclingMethod};
 use diesel_async::{AsyncConnection as _, AsyncMysqlConnection, SimpleAsyncConnection as _};
+use outbox_diesel::OutboxTable;
+use outbox_diesel::mysql::MySqlStore;
+use outbox_diesel::pool::Pool;
+use outbox_suite::{AnyStore, Setting};
 use sqlx::ConnectOptions as _;
 use sqlx::mysql::MySqlConnectOptions;
 
@@ -32,4 +38,20 @@ pub(crate) fn url(options: &MySqlConnectOptions) -> String {
     let mut url = options.to_url_lossy();
     url.set_query(Some("prefer_socket=false"));
     url.into()
+}
+
+/// A store of a test of the suite.
+pub(crate) fn store_on(pool: impl Into<Pool<AsyncMysqlConnection>>, table: &OutboxTable) -> AnyStore {
+    let set = |store: MySqlStore, setting| match setting {
+        Setting::Settling(settling) => store.with_settling(settling),
+        Setting::MaxSilence(silence) => store.with_max_silence(silence),
+        other => panic!("a MySql store on Diesel has no {other:?}"),
+    };
+    AnyStore::new(MySqlStore::new(pool, table.clone()).unwrap(), set, |store| Box::pin(store.check()))
+}
+
+/// What a session answers, in two columns of text.
+pub(crate) async fn pairs(question: &str, session: &mut AsyncMysqlConnection) -> Vec<(String, String)> {
+    let question = diesel::dsl::sql::<(Text, Text)>(question);
+    diesel_async::RunQueryDsl::load(question, session).await.unwrap()
 }

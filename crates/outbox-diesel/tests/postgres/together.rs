@@ -4,19 +4,22 @@ use std::time::Duration;
 
 use outbox_core::{Relay, RelayConfig};
 use outbox_sqlx::OutboxTable;
+use outbox_suite::postgres::{Database, Driver};
+use outbox_suite::server::{message, tenant};
 use outbox_testkit::Recorder;
 use sqlx::postgres::PgPoolOptions;
 
-use crate::on_bb8::driver::StorePool as Bb8;
-use crate::on_deadpool::driver::StorePool as Deadpool;
-use crate::on_deadpool::support::{Database, message};
+use crate::on_bb8::OnBb8;
+use crate::on_deadpool::OnDeadpool;
 
 /// On our table and on the camelCase one, whose key the TypeScript relay has: a relay on sqlx, one on bb8 and one on
 /// deadpool publish every message of every tenant once, in order, and never two of a tenant at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn relays_on_sqlx_and_on_diesel_take_turns() {
+    let (on_bb8, on_deadpool) =
+        (Driver::of::<OnBb8>(module_path!()), Driver::of::<OnDeadpool>(module_path!()));
     for table in [OutboxTable::default(), OutboxTable::prisma("OutboxMessage")] {
-        let database = Database::create().await;
+        let database = Database::create(on_bb8).await;
         let table = database.make(&table).await;
         let tenants = ["acme", "globex", "initech"];
         for tenant in tenants {
@@ -41,10 +44,14 @@ async fn relays_on_sqlx_and_on_diesel_take_turns() {
         let on_sqlx = outbox_sqlx::postgres::PostgresStore::new(pool, description.clone()).unwrap();
         let relays = [
             Relay::builder(on_sqlx, own[0].clone(), config.clone()).build().unwrap(),
-            Relay::builder(Bb8::new(options.clone(), 6).store(description), own[1].clone(), config.clone())
-                .build()
-                .unwrap(),
-            Relay::builder(Deadpool::new(options, 6).store(description), own[2].clone(), config)
+            Relay::builder(
+                on_bb8.pool(options.clone(), 6).store(description),
+                own[1].clone(),
+                config.clone(),
+            )
+            .build()
+            .unwrap(),
+            Relay::builder(on_deadpool.pool(options, 6).store(description), own[2].clone(), config)
                 .build()
                 .unwrap(),
         ];
@@ -59,8 +66,8 @@ async fn relays_on_sqlx_and_on_diesel_take_turns() {
         }
         recorder.assert_in_order();
         recorder.assert_no_duplicates();
-        for tenant in tenants {
-            assert_eq!(recorder.accepted(&crate::on_deadpool::support::tenant(tenant)).len(), 200);
+        for name in tenants {
+            assert_eq!(recorder.accepted(&tenant(name)).len(), 200);
         }
         for one in own {
             assert!(!one.deliveries().is_empty(), "one of the relays never had a turn");

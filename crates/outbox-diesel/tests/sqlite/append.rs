@@ -5,8 +5,10 @@ use diesel::{Connection as _, SqliteConnection};
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{AsyncConnection as _, SimpleAsyncConnection as _};
 use outbox_core::Store as _;
+use outbox_diesel::sqlite::SqliteTable;
+use outbox_suite::sqlite::{FileDatabase, claim, ids, message, tenant};
 
-use crate::support::{FileDatabase, claim, ids, message, tenant};
+use crate::driver::driver;
 
 const ORDERS: &str = "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL)";
 
@@ -21,8 +23,8 @@ diesel::table! {
 #[tokio::test]
 async fn a_message_is_appended_in_a_transaction_of_a_synchronous_connection() {
     use diesel::{ExpressionMethods as _, QueryDsl as _, RunQueryDsl as _};
-    let database = FileDatabase::new().await;
-    let (acme, table) = (tenant("acme"), database.writer());
+    let database = FileDatabase::new(driver()).await;
+    let (acme, table) = (tenant("acme"), SqliteTable::new(database.table.clone()).expect("a table"));
     let mut connection =
         SqliteConnection::establish(&database.path().display().to_string()).expect("the database opens");
     connection.batch_execute(ORDERS).expect("a table of the application's");
@@ -49,8 +51,8 @@ async fn a_message_is_appended_in_a_transaction_of_a_synchronous_connection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_is_appended_in_a_transaction_of_diesel_async() {
-    let database = FileDatabase::new().await;
-    let (acme, table) = (tenant("acme"), database.writer());
+    let database = FileDatabase::new(driver()).await;
+    let (acme, table) = (tenant("acme"), SqliteTable::new(database.table.clone()).expect("a table"));
     let url = database.path().display().to_string();
     let mut connection =
         SyncConnectionWrapper::<SqliteConnection>::establish(&url).await.expect("the database opens");

@@ -1,27 +1,55 @@
-//! The store under test: what differs from ORM to ORM.
+//! How the stores on Diesel are made, with connections of their own.
 
 use std::num::NonZeroU32;
 
 use diesel::connection::SimpleConnection as _;
 use diesel::{Connection as _, SqliteConnection};
-use outbox_core::{MessageId, NewMessage};
-pub(crate) use outbox_diesel::AppendError;
-use outbox_diesel::OutboxTable;
-use outbox_diesel::sqlite::SqliteConnector;
-pub(crate) use outbox_diesel::sqlite::{SqliteStore, SqliteTable};
+use outbox_core::{MessageId, NewMessage, async_trait};
+use outbox_diesel::sqlite::{SqliteConnections, SqliteConnector, SqliteStore, SqliteTable};
+use outbox_diesel::{InvalidTable, OutboxTable};
+use outbox_suite::sqlite::{Application, Driver, Open, SqliteDriver};
+use outbox_suite::{AnyStore, AppendError, Setting};
 
-use crate::support::Open;
+#[derive(Default)]
+pub(crate) struct OnDiesel;
 
-/// What a store is called in reports: marking, deleting, in memory.
-pub(crate) const NAMES: [&str; 3] =
-    ["sqlite on diesel", "sqlite on diesel, deleting", "sqlite on diesel, in memory"];
-
-/// A store with connections of its own, as another process has it.
-pub(crate) fn store(open: &Open, table: OutboxTable) -> SqliteStore {
-    SqliteStore::new(connector(open), table).expect("a valid table")
+/// For the tests that are of Diesel alone.
+pub(crate) fn driver() -> Driver {
+    Driver::of::<OnDiesel>(module_path!())
 }
 
-pub(crate) fn connector(open: &Open) -> SqliteConnector {
+#[async_trait]
+impl SqliteDriver for OnDiesel {
+    fn names(&self) -> [&'static str; 3] {
+        ["sqlite on diesel", "sqlite on diesel, deleting", "sqlite on diesel, in memory"]
+    }
+
+    fn ddl(&self, table: OutboxTable) -> Result<String, InvalidTable> {
+        SqliteTable::new(table).map(|table| table.ddl())
+    }
+
+    fn store(&self, open: &Open, table: OutboxTable) -> AnyStore {
+        store_on(connector(open), table)
+    }
+
+    async fn connect(&self, open: &Open) -> Box<dyn Application> {
+        let mut connection = SqliteConnection::establish(&url(open)).expect("the database opens");
+        connection.batch_execute(&setup(open)).expect("set up");
+        Box::new(Connection(connection))
+    }
+}
+
+/// A store of a test of the suite.
+pub(crate) fn store_on(connections: impl Into<SqliteConnections>, table: OutboxTable) -> AnyStore {
+    let store = SqliteStore::new(connections, table).expect("a valid table");
+    let set = |store: SqliteStore, setting| match setting {
+        Setting::Settling(settling) => store.with_settling(settling),
+        other => panic!("a SQLite store on Diesel has no {other:?}"),
+    };
+    AnyStore::new(store, set, |store| Box::pin(store.check()))
+}
+
+fn connector(open: &Open) -> SqliteConnector {
     let setup = setup(open);
     SqliteConnector::new(url(open))
         .with_max_connections(NonZeroU32::new(open.connections).expect("some connections"))
@@ -38,36 +66,25 @@ pub(crate) fn setup(open: &Open) -> String {
 }
 
 /// An application's own connection.
-pub(crate) struct Application(SqliteConnection);
+struct Connection(SqliteConnection);
 
-impl Application {
-    #[expect(clippy::unused_async, reason = "other drivers wait here")]
-    pub(crate) async fn connect(open: &Open) -> Self {
-        let mut connection = SqliteConnection::establish(&url(open)).expect("the database opens");
-        connection.batch_execute(&setup(open)).expect("set up");
-        Self(connection)
+#[async_trait]
+impl Application for Connection {
+    async fn execute(&mut self, statements: &str) {
+        self.0.batch_execute(statements).expect("executed");
     }
 
-    #[expect(clippy::unused_async, reason = "other drivers wait here")]
-    pub(crate) async fn execute(&mut self, statement: &str) {
-        self.0.batch_execute(statement).expect("executed");
+    async fn append(&mut self, table: &OutboxTable, message: &NewMessage) -> Result<MessageId, AppendError> {
+        let table = SqliteTable::new(table.clone()).expect("a valid table");
+        Ok(table.append(message).execute(&mut self.0)?)
     }
 
-    #[expect(clippy::unused_async, reason = "other drivers wait here")]
-    pub(crate) async fn append(
+    async fn append_all(
         &mut self,
-        table: &SqliteTable,
-        message: &NewMessage,
-    ) -> Result<MessageId, AppendError> {
-        table.append(message).execute(&mut self.0)
-    }
-
-    #[expect(clippy::unused_async, reason = "other drivers wait here")]
-    pub(crate) async fn append_all(
-        &mut self,
-        table: &SqliteTable,
+        table: &OutboxTable,
         messages: &[NewMessage],
     ) -> Result<Vec<MessageId>, AppendError> {
-        table.append_all(messages).execute(&mut self.0)
+        let table = SqliteTable::new(table.clone()).expect("a valid table");
+        Ok(table.append_all(messages).execute(&mut self.0)?)
     }
 }

@@ -5,10 +5,11 @@ use std::num::NonZeroU32;
 use outbox_core::Store as _;
 use outbox_diesel::OutboxTable;
 use outbox_diesel::sqlite::{SqliteConnections, SqliteConnector, SqliteStore, SqliteTable};
+use outbox_suite::chain;
+use outbox_suite::sqlite::{Open, claim, errors, request, tenant, try_claim};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
-use crate::driver::{self, Application};
-use crate::support::{Open, chain, claim, errors, request, tenant, try_claim};
+use crate::driver::driver;
 
 fn ddl() -> String {
     SqliteTable::new(OutboxTable::default()).expect("a table").ddl()
@@ -24,7 +25,7 @@ async fn a_private_database_in_memory_needs_a_single_connection() {
     let many = store(SqliteConnector::new(":memory:"));
     let error = try_claim(&many, &acme).await.expect_err("each connection has its own");
     assert!(chain(&error).contains("max_connections(1)"), "{}", chain(&error));
-    assert!(errors(&many).await.contains("max_connections(1)"));
+    assert!(errors(&many.check().await.expect("a check")).contains("max_connections(1)"));
 
     let private = || {
         SqliteConnector::new(":memory:")
@@ -50,10 +51,10 @@ async fn a_shared_database_in_memory_is_one_by_its_name() {
     ];
     for (name, other) in pairs {
         let (mut here, mut there) =
-            (Application::connect(&Open::named(name)).await, Application::connect(&Open::named(other)).await);
+            (driver().connect(&Open::named(name)).await, driver().connect(&Open::named(other)).await);
         here.execute(&ddl()).await;
         there.execute(&ddl()).await;
-        let shared = |name| driver::store(&Open::named(name), OutboxTable::default());
+        let shared = |name| driver().store(&Open::named(name), OutboxTable::default());
         let (store, beside, other) = (shared(name), shared(name), shared(other));
         let held = claim(&store, &acme).await;
         assert!(try_claim(&beside, &acme).await.expect("a claim").is_none(), "the same database");
@@ -81,7 +82,7 @@ async fn a_relay_on_sqlx_and_one_on_diesel_share_a_database_in_memory() {
         table.create(&mut connection).await.expect("made by sqlx");
         let sqlx = outbox_sqlx::sqlite::SqliteStore::new(pool, OutboxTable::default()).expect("a table");
         let diesel = store(SqliteConnector::new(name));
-        assert_eq!(errors(&diesel).await, "", "one database: {name}");
+        assert_eq!(errors(&diesel.check().await.expect("a check")), "", "one database: {name}");
         let held = claim(&diesel, &acme).await;
         let answer = sqlx.claim(&request(&acme, 1)).await.expect("a claim");
         assert!(matches!(answer, outbox_core::ClaimOutcome::Held), "{name}: {answer:?}");

@@ -5,8 +5,7 @@ use diesel::prelude::*;
 use outbox_diesel::OutboxTable;
 use outbox_diesel::sqlite::schema::outbox_message as messages;
 use outbox_diesel::sqlite::{SqliteConnector, SqliteStore, SqliteTable};
-
-use crate::support::{claim, errors, ids, message, tenant};
+use outbox_suite::sqlite::{claim, errors, ids, message, tenant};
 
 const UP: &str = include_str!("../../migrations/sqlite/2026-01-01-000000_outbox_message/up.sql");
 const DOWN: &str = include_str!("../../migrations/sqlite/2026-01-01-000000_outbox_message/down.sql");
@@ -53,7 +52,7 @@ async fn the_migration_is_the_ddl_and_the_schema_is_its_table() {
         .execute(&mut connection)
         .expect("inserted");
     let store = SqliteStore::new(SqliteConnector::new(&path), OutboxTable::default()).expect("a table");
-    assert_eq!(errors(&store).await, "");
+    assert_eq!(errors(&store.check().await.expect("a check")), "");
     let claimed = claim(&store, &acme).await;
     let second = &claimed.messages[1];
     assert_eq!(second.payload.as_ref().map(outbox_core::Payload::as_bytes), Some(&b"\0\xff"[..]));

@@ -1,28 +1,37 @@
-//! The laws, on a pool of bb8. A pool lends no database in memory.
+//! The laws, and what concerns a pool, on one of bb8. A pool lends no database in memory.
 
-use crate::support;
+use outbox_core::async_trait;
+use outbox_diesel::{InvalidTable, OutboxTable};
+use outbox_suite::AnyStore;
+use outbox_suite::sqlite::{Application, On, Open, SqliteDriver};
+
+use crate::driver::{OnDiesel, store_on};
 
 /// The store on the application's pool; the application itself is the same.
-mod driver {
-    use outbox_diesel::OutboxTable;
+#[derive(Default)]
+struct OnBb8;
 
-    pub(crate) use crate::driver::{Application, SqliteStore, SqliteTable};
-    use crate::support::Open;
+#[async_trait]
+impl SqliteDriver for OnBb8 {
+    fn names(&self) -> [&'static str; 3] {
+        ["sqlite on diesel and bb8", "the same, deleting", "the same, in memory"]
+    }
 
-    /// What a store is called in reports: marking, deleting, in memory.
-    pub(crate) const NAMES: [&str; 3] =
-        ["sqlite on diesel and bb8", "the same, deleting", "the same, in memory"];
+    fn ddl(&self, table: OutboxTable) -> Result<String, InvalidTable> {
+        OnDiesel.ddl(table)
+    }
 
-    pub(crate) fn store(open: &Open, table: OutboxTable) -> SqliteStore {
-        SqliteStore::new(crate::pool::bb8(open), table).expect("a valid table")
+    fn store(&self, open: &Open, table: OutboxTable) -> AnyStore {
+        store_on(crate::pool::bb8(open), table)
+    }
+
+    async fn connect(&self, open: &Open) -> Box<dyn Application> {
+        OnDiesel.connect(open).await
     }
 }
 
-#[path = "../../../outbox-sqlx/tests/sqlite/harness.rs"]
-mod harness;
-#[path = "../../../outbox-sqlx/tests/sqlite/replaced.rs"]
-mod replaced;
-
 mod file {
-    outbox_testkit::conformance!(super::harness::On<false, false>);
+    outbox_testkit::conformance!(super::On<super::OnBb8, false, false>);
 }
+
+outbox_suite::sqlite_pool_suite!(OnBb8);

@@ -7,17 +7,18 @@ use diesel_async::pooled_connection::{AsyncDieselConnectionManager, ManagerConfi
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{AsyncConnection as _, SimpleAsyncConnection as _};
 use outbox_core::{ClaimOutcome, Settlement, Store as _, StoreErrorKind};
-use outbox_diesel::sqlite::{SqliteConnections, SqliteStore};
-
-use crate::driver;
-use crate::support::{
-    FileDatabase, Open, chain, claim, claim_freed, ids, message, polled, request, tenant, try_claim,
+use outbox_diesel::sqlite::{SqliteConnections, SqliteStore, SqliteTable};
+use outbox_suite::sqlite::{
+    FileDatabase, Open, claim, claim_freed, ids, message, polled, request, tenant, try_claim,
 };
+use outbox_suite::{BOUND, chain};
+
+use crate::driver::{driver, setup, url};
 
 type Wrapper = SyncConnectionWrapper<SqliteConnection>;
 
 fn manager(open: &Open) -> AsyncDieselConnectionManager<Wrapper> {
-    let setup = driver::setup(open);
+    let setup = setup(open);
     let mut config = ManagerConfig::default();
     config.custom_setup = Box::new(move |url| {
         let (url, setup) = (url.to_owned(), setup.clone());
@@ -30,7 +31,7 @@ fn manager(open: &Open) -> AsyncDieselConnectionManager<Wrapper> {
             Ok(connection)
         })
     });
-    AsyncDieselConnectionManager::new_with_config(driver::url(open), config)
+    AsyncDieselConnectionManager::new_with_config(url(open), config)
 }
 
 pub(crate) fn bb8(open: &Open) -> bb8::Pool<Wrapper> {
@@ -60,7 +61,7 @@ fn on_each<F: Future<Output = ()>>(
                 }
             };
             runtime.expect("a runtime").block_on(async {
-                let database = FileDatabase::new().await;
+                let database = FileDatabase::new(driver()).await;
                 let open = open(&database);
                 let source =
                     if deadpool_too { Source::Deadpool(deadpool(&open)) } else { Source::Bb8(bb8(&open)) };
@@ -110,7 +111,7 @@ fn a_settlement_dropped_while_it_marks_neither_blocks_nor_panics_nor_frees_the_t
         let start = Instant::now();
         let step = tokio::time::timeout(Duration::from_millis(100), settling).await;
         assert!(step.is_err(), "SQLite waits for the writer");
-        assert!(start.elapsed() < Duration::from_secs(5), "the drop did not wait for the statement");
+        assert!(start.elapsed() < BOUND, "the drop did not wait for the statement");
         for _ in 0..10 {
             assert!(try_claim(&other, &acme).await.expect("a claim").is_none(), "it may still mark");
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -119,7 +120,7 @@ fn a_settlement_dropped_while_it_marks_neither_blocks_nor_panics_nor_frees_the_t
         assert!(claim_freed(&other, &acme).await.messages.is_empty());
         assert_eq!(database.marked().await, 2);
     };
-    on_each(test, |database| database.open().busy(Duration::from_secs(20)));
+    on_each(test, |database| database.open().busy(2 * BOUND));
 }
 
 /// Futures dropped at random awaits on a pool of one: the pool keeps its connection, and what the application
@@ -140,7 +141,8 @@ fn cancelled_futures_do_not_poison_a_pool_of_one() {
                 let _ = claimed.claim.settle(Settlement::published(published)).await;
             };
             polled(random.usize(0..12), whole).await;
-            let (table, message) = (database.writer(), message(&globex, round));
+            let (table, message) =
+                (SqliteTable::new(database.table.clone()).expect("a table"), message(&globex, round));
             match &source {
                 Source::Bb8(pool) => {
                     let mut connection = pool.get().await.expect("the pool has its connection");

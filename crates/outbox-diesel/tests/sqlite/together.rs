@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use outbox_core::{Accepted, Delivery, PublishError, Publisher, Relay, RelayConfig, Store, async_trait};
 use outbox_diesel::OutboxTable;
+use outbox_suite::sqlite::{FileDatabase, Open, tenant};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::driver;
-use crate::support::{FileDatabase, Open, tenant};
+use crate::driver::driver;
 
 const DATABASE: &str = "OUTBOX_TEST_SQLITE_TOGETHER";
 const ORM: &str = "OUTBOX_TEST_SQLITE_ORM";
@@ -26,7 +26,7 @@ async fn relay_process() {
     let Ok(path) = std::env::var(DATABASE) else { return };
     let orm = std::env::var(ORM).expect("an ORM");
     let store: Arc<dyn Store> = match orm.as_str() {
-        "diesel" => Arc::new(driver::store(&Open::named(path).busy(BUSY), OutboxTable::default())),
+        "diesel" => Arc::new(driver().store(&Open::named(path).busy(BUSY), OutboxTable::default())),
         "sqlx" => {
             let options = SqliteConnectOptions::new().filename(path).busy_timeout(BUSY);
             let pool = SqlitePoolOptions::new().connect_lazy_with(options);
@@ -152,7 +152,7 @@ impl Record {
 /// message once and in order. Goes on until each had its turn several times.
 #[tokio::test]
 async fn a_process_on_sqlx_and_one_on_diesel_take_turns_on_one_file_and_never_overlap() {
-    let database = FileDatabase::new().await;
+    let database = FileDatabase::new(driver()).await;
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let processes = ["sqlx", "diesel"]
         .map(|orm| Process::start(&database, orm, writer.try_clone().expect("the pipe's other end")));

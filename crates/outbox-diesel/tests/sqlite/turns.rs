@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outbox_core::{Accepted, Delivery, PublishError, Publisher, Relay, RelayConfig, Store, async_trait};
+use outbox_diesel::sqlite::SqliteStore;
+use outbox_suite::sqlite::{FileDatabase, tenant};
 use outbox_testkit::Recorder;
 
+use crate::driver::driver;
 use crate::pool;
-use crate::support::{FileDatabase, tenant};
 
 const TENANTS: [&str; 2] = ["acme", "globex"];
 
@@ -33,13 +35,13 @@ impl Publisher for Counted {
 /// message once and in order. Goes on until each had its turn several times.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn relays_on_sqlx_and_on_diesel_take_turns_on_one_file_and_never_overlap() {
-    let database = FileDatabase::new().await;
+    let database = FileDatabase::new(driver()).await;
     let pool = sqlx::sqlite::SqlitePoolOptions::new().connect_lazy_with(database.options());
     let open = database.open().busy(Duration::from_secs(5));
     let stores: [Arc<dyn Store>; 3] = [
         Arc::new(outbox_sqlx::sqlite::SqliteStore::new(pool, database.table.clone()).expect("a table")),
         Arc::new(database.store_as(&open)),
-        Arc::new(crate::driver::SqliteStore::new(pool::bb8(&open), database.table.clone()).expect("a table")),
+        Arc::new(SqliteStore::new(pool::bb8(&open), database.table.clone()).expect("a table")),
     ];
     let recorder = Recorder::new();
     let counts = stores.each_ref().map(|_| Arc::new(AtomicUsize::new(0)));

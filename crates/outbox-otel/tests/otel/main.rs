@@ -15,10 +15,19 @@ mod gauges;
 mod metrics;
 #[cfg(all(feature = "metrics", feature = "trace"))]
 mod names;
+#[cfg(feature = "metrics")]
+mod observe;
 #[cfg(all(feature = "metrics", feature = "trace", feature = "tracing"))]
 mod outside;
 #[cfg(feature = "trace")]
 mod propagation;
+// The example itself is tested, as the documentation shows it.
+#[cfg(feature = "metrics")]
+#[allow(dead_code, missing_docs, unreachable_pub)]
+#[path = "../../examples/observe.rs"]
+mod service;
+#[cfg(all(feature = "metrics", feature = "trace"))]
+mod stores;
 #[cfg(feature = "metrics")]
 mod sums;
 #[cfg(any(feature = "metrics", feature = "trace", feature = "tracing"))]

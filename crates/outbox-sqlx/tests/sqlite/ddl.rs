@@ -2,11 +2,10 @@
 //! is gone.
 
 use outbox_sql::{Columns, OutboxTable};
+use outbox_sqlx::sqlite::SqliteTable;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
-
-use crate::driver::SqliteTable;
 
 /// What there is beside SQLite's own tables, by name.
 async fn objects(connection: &mut SqliteConnection) -> Vec<(String, String)> {

@@ -1,20 +1,43 @@
-//! The store under test: what differs from ORM to ORM.
+//! How the stores on sqlx are made.
 
-use outbox_core::{MessageId, NewMessage};
-pub(crate) use outbox_sqlx::AppendError;
-use outbox_sqlx::OutboxTable;
-pub(crate) use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
+use outbox_core::{MessageId, NewMessage, async_trait};
+use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
+use outbox_sqlx::{InvalidTable, OutboxTable};
+use outbox_suite::sqlite::{Application, Driver, Open, SqliteDriver};
+use outbox_suite::{AnyStore, AppendError, Setting};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, SqliteConnection};
 
-use crate::support::Open;
+#[derive(Default)]
+pub(crate) struct OnSqlx;
 
-/// What a store is called in reports: marking, deleting, in memory.
-pub(crate) const NAMES: [&str; 3] = ["sqlite", "sqlite, deleting", "sqlite in memory"];
+/// For the tests that are of sqlx alone.
+pub(crate) fn driver() -> Driver {
+    Driver::of::<OnSqlx>(module_path!())
+}
 
-/// A store with connections of its own, as another process has it.
-pub(crate) fn store(open: &Open, table: OutboxTable) -> SqliteStore {
-    SqliteStore::new(pool(open), table).expect("a valid table")
+#[async_trait]
+impl SqliteDriver for OnSqlx {
+    fn names(&self) -> [&'static str; 3] {
+        ["sqlite", "sqlite, deleting", "sqlite in memory"]
+    }
+
+    fn ddl(&self, table: OutboxTable) -> Result<String, InvalidTable> {
+        SqliteTable::new(table).map(|table| table.ddl())
+    }
+
+    fn store(&self, open: &Open, table: OutboxTable) -> AnyStore {
+        let store = SqliteStore::new(pool(open), table).expect("a valid table");
+        let set = |store: SqliteStore, setting| match setting {
+            Setting::Settling(settling) => store.with_settling(settling),
+            other => panic!("a SQLite store on sqlx has no {other:?}"),
+        };
+        AnyStore::new(store, set, |store| Box::pin(store.check()))
+    }
+
+    async fn connect(&self, open: &Open) -> Box<dyn Application> {
+        Box::new(Connection(options(open).connect().await.expect("the database opens")))
+    }
 }
 
 pub(crate) fn pool(open: &Open) -> SqlitePool {
@@ -28,35 +51,30 @@ pub(crate) fn pool(open: &Open) -> SqlitePool {
         .connect_lazy_with(options(open))
 }
 
-pub(crate) fn options(open: &Open) -> SqliteConnectOptions {
+fn options(open: &Open) -> SqliteConnectOptions {
     SqliteConnectOptions::new().filename(&open.name).read_only(open.read_only).busy_timeout(open.busy)
 }
 
 /// An application's own connection.
-pub(crate) struct Application(SqliteConnection);
+struct Connection(SqliteConnection);
 
-impl Application {
-    pub(crate) async fn connect(open: &Open) -> Self {
-        Self(options(open).connect().await.expect("the database opens"))
+#[async_trait]
+impl Application for Connection {
+    async fn execute(&mut self, statements: &str) {
+        sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut self.0).await.expect("executed");
     }
 
-    pub(crate) async fn execute(&mut self, statement: &str) {
-        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut self.0).await.expect("executed");
+    async fn append(&mut self, table: &OutboxTable, message: &NewMessage) -> Result<MessageId, AppendError> {
+        let table = SqliteTable::new(table.clone()).expect("a valid table");
+        Ok(table.append(&mut self.0, message).await?)
     }
 
-    pub(crate) async fn append(
+    async fn append_all(
         &mut self,
-        table: &SqliteTable,
-        message: &NewMessage,
-    ) -> Result<MessageId, AppendError> {
-        table.append(&mut self.0, message).await
-    }
-
-    pub(crate) async fn append_all(
-        &mut self,
-        table: &SqliteTable,
+        table: &OutboxTable,
         messages: &[NewMessage],
     ) -> Result<Vec<MessageId>, AppendError> {
-        table.append_all(&mut self.0, messages).await
+        let table = SqliteTable::new(table.clone()).expect("a valid table");
+        Ok(table.append_all(&mut self.0, messages).await?)
     }
 }

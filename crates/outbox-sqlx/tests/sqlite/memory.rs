@@ -1,10 +1,11 @@
 //! Databases in memory: which of them are one, and which cannot be claimed from.
 
 use outbox_sqlx::OutboxTable;
-use outbox_sqlx::sqlite::SqliteStore;
+use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
+use outbox_suite::chain;
+use outbox_suite::sqlite::{claim, errors, tenant, try_claim};
+use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
-
-use crate::support::{chain, claim, create, errors, tenant, try_claim};
 
 fn memory(options: SqliteConnectOptions, connections: u32) -> SqlitePool {
     SqlitePoolOptions::new()
@@ -16,7 +17,8 @@ fn memory(options: SqliteConnectOptions, connections: u32) -> SqlitePool {
 }
 
 async fn with_table(pool: &SqlitePool) -> SqliteStore {
-    create(&mut pool.acquire().await.expect("a connection"), &OutboxTable::default()).await;
+    let ddl = SqliteTable::new(OutboxTable::default()).expect("a table").ddl();
+    sqlx::raw_sql(AssertSqlSafe(ddl)).execute(pool).await.expect("the table is made");
     SqliteStore::new(pool.clone(), OutboxTable::default()).expect("a table")
 }
 
@@ -27,7 +29,7 @@ async fn a_private_database_in_memory_needs_a_pool_of_one() {
     let many = SqliteStore::new(memory(private(), 2), OutboxTable::default()).expect("a table");
     let error = try_claim(&many, &acme).await.expect_err("each connection has its own");
     assert!(chain(&error).contains("max_connections(1)"), "{}", chain(&error));
-    assert!(errors(&many).await.contains("max_connections(1)"));
+    assert!(errors(&many.check().await.expect("a check")).contains("max_connections(1)"));
 
     let pool = memory(private(), 1);
     let store = with_table(&pool).await;
@@ -41,7 +43,7 @@ async fn a_private_database_in_memory_needs_a_pool_of_one() {
     assert_eq!(again.check().await.expect("a check"), []);
     let short_lived = SqlitePoolOptions::new().max_connections(1).connect_lazy_with(private());
     let store = with_table(&short_lived).await;
-    assert!(errors(&store).await.contains("closes that after a while"));
+    assert!(errors(&store.check().await.expect("a check")).contains("closes that after a while"));
 }
 
 #[tokio::test]

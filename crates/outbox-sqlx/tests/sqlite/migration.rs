@@ -2,9 +2,8 @@
 
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
+use outbox_suite::sqlite::errors;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-
-use crate::support::errors;
 
 #[tokio::test]
 async fn the_migration_is_the_table_and_runs_with_sqlx() {
@@ -19,5 +18,5 @@ async fn the_migration_is_the_table_and_runs_with_sqlx() {
     let ddl = SqliteTable::new(OutboxTable::default()).expect("a table").ddl();
     assert!(migrator.iter().any(|migration| migration.sql.as_str() == ddl), "the file is the DDL");
     let store = SqliteStore::new(pool, OutboxTable::default()).expect("a table");
-    assert_eq!(errors(&store).await, "");
+    assert_eq!(errors(&store.check().await.expect("a check")), "");
 }

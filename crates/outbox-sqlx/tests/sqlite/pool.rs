@@ -1,18 +1,19 @@
 //! The application's pool, lent to the store.
 
 use outbox_core::{ClaimOutcome, Settlement, Store as _};
-use outbox_sqlx::sqlite::SqliteStore;
+use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
+use outbox_suite::sqlite::{FileDatabase, Open, claim_freed, ids, message, polled, request, tenant};
 
-use crate::driver;
-use crate::support::{FileDatabase, Open, claim_freed, ids, message, polled, request, tenant};
+use crate::driver::{self, driver};
 
 /// Futures dropped at random awaits on a pool of one: what the application writes next on it is really there.
 #[tokio::test]
 async fn cancelled_futures_do_not_poison_a_pool_of_one() {
-    let database = FileDatabase::new().await;
+    let database = FileDatabase::new(driver()).await;
     let (acme, globex) = (tenant("acme"), tenant("globex"));
     let pool = driver::pool(&Open { connections: 1, ..database.open() });
     let store = SqliteStore::new(pool.clone(), database.table.clone()).expect("a table");
+    let table = SqliteTable::new(database.table.clone()).expect("a table");
     let mut random = fastrand::Rng::with_seed(7);
     let mut there = 0;
     for round in 0..300 {
@@ -29,7 +30,7 @@ async fn cancelled_futures_do_not_poison_a_pool_of_one() {
         polled(polls, whole).await;
         let mut connection = pool.acquire().await.expect("the pool has its connection");
         let message = message(&globex, round);
-        database.writer().append(&mut connection, &message).await.expect("the application's write");
+        table.append(&mut connection, &message).await.expect("the application's write");
         drop(connection);
         there += 1;
         let count: i64 = sqlx::query_scalar("SELECT count(*) FROM outbox_message WHERE tenant_id = 'globex'")

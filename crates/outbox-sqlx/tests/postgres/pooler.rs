@@ -1,0 +1,91 @@
+//! A real `PgBouncer` in transaction mode.
+
+use std::str::FromStr;
+
+use outbox_core::HealthReport;
+use outbox_sqlx::postgres::PostgresStore;
+use outbox_suite::postgres::Stage;
+use outbox_suite::server::{Entry, Replica, message, quick, soon, tenant};
+use outbox_testkit::Recorder;
+use servers::{PgBouncer, PoolMode, Postgres};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+use super::driver::driver;
+
+/// A store through the pooler, which takes none of the options that a role is set by.
+fn through(pooler: &PgBouncer, stage: &Stage) -> PostgresStore {
+    let options = PgConnectOptions::from_str(&pooler.url(&stage.database.name)).unwrap();
+    let pool = PgPoolOptions::new().max_connections(5).connect_lazy_with(options);
+    PostgresStore::new(pool, stage.table.description().clone()).unwrap()
+}
+
+/// Two replicas, and an application that appends in transactions, through the pooler without named statements:
+/// everything is published once, in order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_replicas_drain_through_a_transaction_pooler_without_named_statements() {
+    let server = Postgres::start(&[]).unwrap();
+    let pooler = PgBouncer::start(&server, PoolMode::Transaction).unwrap();
+    let stage = Stage::on(driver(), &server, "pooled").await;
+    let stores = [(); 2].map(|()| through(&pooler, &stage).without_named_statements());
+    assert!(stores[0].check().await.unwrap().is_empty(), "{:?}", stores[0].check().await);
+    let all = Recorder::new();
+    let config = || quick().initial_batch(4).max_batch(4);
+    let replicas = stores.each_ref().map(|store| Replica::start(store, all.clone(), config()));
+    let table = stage.table.clone().without_named_statements();
+    let writer = through(&pooler, &stage).without_named_statements();
+    let mut count = 0;
+    for _ in 0..20 {
+        for name in ["acme", "globex", "initech", "umbrella"] {
+            let mut transaction = writer.pool().begin().await.unwrap();
+            let messages = vec![message(name, "{}"); 5];
+            count += table.append_all(&mut transaction, &messages).await.unwrap().len();
+            transaction.commit().await.unwrap();
+        }
+    }
+    soon("everything is published", all.wait_for_accepted(count)).await;
+    stage.wait_until_published().await;
+    all.assert_in_order();
+    all.assert_no_duplicates();
+    assert_eq!(all.accepted(&tenant("acme")).len(), count / 4);
+    for replica in replicas {
+        assert_eq!(replica.journal.count(|entry| matches!(entry, Entry::Failed(..))), 0);
+        replica.health(HealthReport::is_healthy).await;
+        replica.stop().await;
+    }
+    stage.end().await;
+}
+
+/// With named statements, `check()` says what is wrong, an operation that meets another's statement says what to
+/// do, and nothing is lost or overtaken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn named_statements_through_a_transaction_pooler_are_found_by_check_and_lose_nothing() {
+    let server = Postgres::start(&[]).unwrap();
+    let pooler = PgBouncer::start(&server, PoolMode::Transaction).unwrap();
+    let stage = Stage::on(driver(), &server, "named").await;
+    let stores = [(); 2].map(|()| through(&pooler, &stage));
+    let findings = stores[0].check().await.unwrap();
+    assert!(findings.iter().any(|finding| finding.to_string().contains("named statements")), "{findings:?}");
+    let all = Recorder::new();
+    let replicas = stores.each_ref().map(|store| Replica::start(store, all.clone(), quick()));
+    for name in ["acme", "globex", "initech"] {
+        stage.append(name, 20).await;
+    }
+    let told = |entry: &Entry| matches!(entry, Entry::Failed(_, reason) if reason.contains("without_named_statements"));
+    let somebody_is_told = async {
+        tokio::select! {
+            () = replicas[0].journal.wait_for(1, told) => {}
+            () = replicas[1].journal.wait_for(1, told) => {}
+        }
+    };
+    soon("a statement's name is met twice", somebody_is_told).await;
+    for replica in replicas {
+        replica.stop().await;
+    }
+    // With the option, what is left is published.
+    let store = through(&pooler, &stage).without_named_statements();
+    let replica = Replica::start(&store, all.clone(), quick());
+    stage.wait_until_published().await;
+    all.assert_in_order();
+    replica.stop().await;
+    stage.end().await;
+}

@@ -1,0 +1,6 @@
+//! What the store does to the database.
+
+pub(crate) mod check;
+pub(crate) mod namesakes;
+pub(crate) mod plans;
+pub(crate) mod settle;
