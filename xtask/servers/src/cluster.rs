@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result, ensure};
 
 use super::unpacked::Unpacked;
-use super::{Folder, SUPERUSER, account, control};
+use super::{Folder, SUPERUSER, account, control, newest};
 
 /// What data directories of one kind are copied from. It is never dropped, being a static: its watchdog
 /// removes it when this process is gone.
@@ -17,7 +17,9 @@ type Template = OnceLock<std::result::Result<Folder, String>>;
 /// Makes a new data directory of PostgreSQL at `data`, with a superuser without a password and UTF-8.
 pub(super) fn postgres(programs: &Path, data: &Path) -> Result<()> {
     static TEMPLATE: Template = OnceLock::new();
-    copy(&TEMPLATE, data, |template| {
+    static NEWEST: Template = OnceLock::new();
+    let is_newest = newest::find().is_some_and(|newest| newest == programs);
+    copy(if is_newest { &NEWEST } else { &TEMPLATE }, data, |template| {
         let mut command = account::command(programs.join("initdb"))?;
         command
             .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C"])

