@@ -45,6 +45,7 @@ macro_rules! __postgres_list {
                     replicas_republish_nothing_where_the_default_isolation_is_repeatable_read
                     replicas_republish_nothing_where_the_default_isolation_is_serializable
                     a_publish_outlives_the_limit_on_idle_transactions
+                    a_publish_outlives_the_limit_on_transactions
                     limits_on_statements_and_lock_waits_do_not_disturb_a_slow_publish
                     a_claim_asks_the_server_to_find_a_dead_client_within_a_minute;
                 start:

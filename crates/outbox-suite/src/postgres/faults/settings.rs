@@ -103,9 +103,9 @@ pub(crate) async fn a_publish_outlives_the_limit_on_idle_transactions(driver: Dr
 /// A publish goes on where the server ends transactions after two seconds, as PostgreSQL can since 17: a transaction that
 /// began after the claim is ended by that limit, the claim is not. An older server does not know the limit, and no claim
 /// names it.
-#[tokio::test]
-async fn a_publish_outlives_the_limit_on_transactions() {
-    let stage = Stage::new().await;
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn a_publish_outlives_the_limit_on_transactions(driver: Driver) {
+    let stage = Stage::new(driver).await;
     let known = "SELECT count(*) FROM pg_settings WHERE name = 'transaction_timeout'";
     let is_known = stage.database.number(known).await == 1;
     let version = stage.database.text("SHOW server_version_num").await;
