@@ -43,11 +43,23 @@ impl PgBouncer {
     /// # Errors
     /// If `PgBouncer` is not installed or does not start; the error has the end of its log.
     pub fn start(postgres: &Postgres, mode: PoolMode) -> Result<Self> {
+        Self::with(&(ini(postgres, mode) + "ignore_startup_parameters = extra_float_digits\n"))
+    }
+
+    /// Starts a pooler as [`start`](Self::start) does, and leaves it at what `PgBouncer` refuses by default.
+    ///
+    /// # Errors
+    /// As those of [`start`](Self::start).
+    pub fn start_as_it_comes(postgres: &Postgres, mode: PoolMode) -> Result<Self> {
+        Self::with(&ini(postgres, mode))
+    }
+
+    fn with(ini: &str) -> Result<Self> {
         let program = Program::PgBouncer.folder()?.join("pgbouncer");
         let folder = Folder::new("pgbouncer")?;
         let port = port::free_port()?;
         let settings = folder.path().join("pgbouncer.ini");
-        fs::write(&settings, ini(postgres, mode, port))?;
+        fs::write(&settings, format!("{ini}listen_port = {port}\n"))?;
         let log = folder.path().join("pgbouncer.log");
         let output = File::create(&log)?;
         let mut shell = account::command("/bin/sh")?;
@@ -66,20 +78,18 @@ impl PgBouncer {
     }
 }
 
-fn ini(postgres: &Postgres, mode: PoolMode, port: u16) -> String {
+fn ini(postgres: &Postgres, mode: PoolMode) -> String {
     let server = postgres.address();
     format!(
         "[databases]\n\
          * = host={} port={} user={SUPERUSER}\n\
          [pgbouncer]\n\
          listen_addr = 127.0.0.1\n\
-         listen_port = {port}\n\
          unix_socket_dir =\n\
          auth_type = any\n\
          pool_mode = {mode}\n\
          default_pool_size = 8\n\
-         max_client_conn = 200\n\
-         ignore_startup_parameters = extra_float_digits\n",
+         max_client_conn = 200\n",
         server.ip(),
         server.port(),
     )

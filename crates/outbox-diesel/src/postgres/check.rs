@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use diesel::pg::Pg;
-use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Text};
-use diesel_async::AsyncPgConnection;
+use diesel::sql_types::{Array, BigInt, Bool, Double, Integer, Nullable, Text};
+use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::check::Finding;
 use outbox_sql::check::postgres::{
@@ -13,6 +13,7 @@ use outbox_sql::check::postgres::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::postgres::BEGIN_READ;
 
 use super::store::PostgresStore;
 use super::watermark;
@@ -46,15 +47,19 @@ impl PostgresStore {
 
     async fn ask(&self) -> Result<Vec<Finding>, Failure> {
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
+        // In one transaction, so that a pooler keeps preparing and running a statement on one server session.
+        connection.get()?.batch_execute(BEGIN_READ).await?;
         let table = self.ask_table(connection.get()?).await?;
         let mut facts = Facts { table, settling: self.settling, ..Facts::default() };
-        let server = Statement::<Pg, (Bool, Bool)>::new(DESCRIBE_SERVER);
-        (facts.standby, facts.read_only_by_default) = server.one_row(connection.get()?).await?;
+        let server = Statement::<Pg, (Bool, Bool, Text, Double)>::new(DESCRIBE_SERVER);
+        (facts.standby, facts.read_only_by_default, facts.encoding, facts.notification_queue) =
+            server.one_row(connection.get()?).await?;
         let several = self.pool.adapter().max_size().is_none_or(|size| size.get() > 1);
         if self.watermarks.is_some() && facts.table.is_some() {
             let suitability = watermark::facts(connection.get()?, &self.table.statements).await?;
             facts.no_watermark = suitability.objection(&self.display_name);
         }
+        connection.get()?.batch_execute("COMMIT").await?;
         let pooled = several && self.is_pooled(connection.get()?).await? == Some(true);
         connection.give_back();
         let mut found = findings(&self.table.description, &facts);

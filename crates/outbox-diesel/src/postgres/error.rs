@@ -2,7 +2,9 @@
 
 use diesel::result::{DatabaseErrorKind, Error};
 use outbox_sql::Meaning;
-use outbox_sql::dialect::postgres::error::{APPEND_RIGHTS, NO_CONNECTION, meaning, sql_state_of, unreadable};
+use outbox_sql::dialect::postgres::error::{
+    APPEND_RIGHTS, NO_ADDRESS, NO_CONNECTION, NO_TLS, meaning, sql_state_of, unreadable,
+};
 
 use crate::AppendError;
 
@@ -40,9 +42,9 @@ fn meaning_of(error: &Error, table: &str, rights: &str) -> Meaning {
 /// What it means that nothing could be sent. Only the text tells a wrong configuration from a lost connection.
 fn unsent(message: &str) -> Meaning {
     if message.starts_with("invalid connection string") || message.starts_with("invalid configuration") {
-        Meaning::stays("the connection's configuration is wrong")
+        Meaning::stays(NO_ADDRESS)
     } else if message.contains("TLS") {
-        Meaning::stays("no TLS connection to PostgreSQL could be made")
+        Meaning::stays(NO_TLS)
     } else {
         Meaning::may_go_away(NO_CONNECTION)
     }

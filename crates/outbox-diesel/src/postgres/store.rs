@@ -13,6 +13,7 @@ use outbox_core::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::postgres::encoding::{ENCODING, KnownEncoding};
 use outbox_sql::dialect::postgres::probing::{Probing, Question};
 use outbox_sql::dialect::postgres::watermark::Watermarks;
 use outbox_sql::dialect::postgres::{Durability, KnownTraits};
@@ -49,6 +50,7 @@ pub struct PostgresStore {
     pub(super) table: PostgresTable,
     pub(super) display_name: Arc<str>,
     pub(super) traits: Arc<KnownTraits>,
+    encoding: KnownEncoding,
     named: Arc<Named>,
     pub(super) settling: Settling,
     pub(super) durability: Durability,
@@ -65,7 +67,18 @@ impl PostgresStore {
         let table = PostgresTable::new(table)?;
         let (settling, durability) = (Settling::default(), Durability::default());
         let (pool, traits, named) = (pool.into(), Arc::default(), Arc::default());
-        Ok(Self { pool, table, display_name, traits, named, settling, durability, watermarks: None })
+        let encoding = KnownEncoding::default();
+        Ok(Self {
+            pool,
+            table,
+            display_name,
+            traits,
+            encoding,
+            named,
+            settling,
+            durability,
+            watermarks: None,
+        })
     }
 
     /// Sets what becomes of a published row. Deleting it needs the right to, which a claim looks for as it does
@@ -108,6 +121,21 @@ impl PostgresStore {
         let rows = pending.rows(connection.get()?).await?;
         connection.give_back();
         Ok(rows)
+    }
+
+    /// Refuses a database that takes any bytes for text; asks once.
+    async fn know_encoding(&self, context: Context<'_>) -> Result<(), StoreError> {
+        if self.encoding.is_known() {
+            return Ok(());
+        }
+        let encoding = async {
+            let mut connection = ArmedConnection::acquire(&self.pool).await?;
+            let encoding: String = Statement::<Pg, Text>::new(ENCODING).one_row(connection.get()?).await?;
+            connection.give_back();
+            Ok(encoding)
+        };
+        let encoding = encoding.await.map_err(|error| context.error(error))?;
+        self.encoding.learn(&encoding, context.operation)
     }
 
     async fn find_oldest(&self, question: Question<'_>) -> Result<Vec<OldestPending>, Failure> {
@@ -153,6 +181,7 @@ impl Store for PostgresStore {
         let probing = Probing::new(request, self.watermarks.as_deref())?;
         let question = probing.question(&self.table.statements);
         let found = within(request.timeout, operation, async {
+            self.know_encoding(context).await?;
             self.find_oldest(question).await.map_err(|error| context.error(error))
         });
         let found = found.await.inspect_err(|_| self.forget_watermarks())?;

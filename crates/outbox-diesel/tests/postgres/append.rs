@@ -168,7 +168,8 @@ async fn a_refusal_says_what_to_do() {
         errors
     });
     let expected = [
-        "public.outbox_message does not exist: create it, or correct schema and name",
+        "public.outbox_message does not exist: create it (its DDL, its migration), or correct schema, name or \
+         database",
         "permission denied for table outbox_message: grant INSERT, and SELECT of the id, on public.outbox_message",
         "the server is read-only",
     ];

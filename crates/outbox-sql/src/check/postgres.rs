@@ -4,14 +4,17 @@ use outbox_core::Settling;
 
 use super::Finding;
 use crate::dialect::Dialect;
+use crate::dialect::postgres::encoding::{ANY_BYTES, NO_ENCODING};
 use crate::identifier::quote;
 use crate::schema::postgres::version_comment;
 use crate::table::{OutboxTable, PayloadType, TimeType};
 
-/// Asks about the server: is it a standby, are transactions read-only by default.
+/// Asks about the server and its database: is it a standby, are transactions read-only by default, the encoding, how
+/// full the queue of notifications is.
 pub const DESCRIBE_SERVER: &str = "\
 SELECT pg_catalog.pg_is_in_recovery(),
-       pg_catalog.current_setting('default_transaction_read_only') OPERATOR(pg_catalog.=) 'on'";
+       pg_catalog.current_setting('default_transaction_read_only') OPERATOR(pg_catalog.=) 'on',
+       pg_catalog.current_setting('server_encoding'), pg_catalog.pg_notification_queue_usage()";
 
 /// Asks which session of the server this is.
 pub const SESSION: &str = "SELECT pg_catalog.pg_backend_pid()";
@@ -65,6 +68,10 @@ pub struct Facts {
     pub standby: bool,
     /// Whether its transactions are read-only by default.
     pub read_only_by_default: bool,
+    /// The database's encoding.
+    pub encoding: String,
+    /// How full the server's queue of notifications is, from 0 to 1.
+    pub notification_queue: f64,
     /// Whether two connections came to one server session: there is a transaction pooler between. `None` if it
     /// was not tried, or does not matter because no statement has a name.
     pub pooled: Option<bool>,
@@ -128,6 +135,9 @@ pub struct IndexFacts {
     pub unique: bool,
 }
 
+/// From here on somebody keeps the queue from being emptied.
+const MUCH_OF_THE_QUEUE: f64 = 0.01;
+
 /// Compares the facts with what the store needs. Nothing is found if all is well.
 pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
     let name = table.display_name(Dialect::Postgres);
@@ -141,6 +151,17 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
             "transactions are read-only by default here: claims are read-write all the same, and the \
              application's appends fail; reset default_transaction_read_only",
         ));
+    }
+    if facts.encoding == ANY_BYTES {
+        found.push(Finding::error(NO_ENCODING));
+    }
+    if facts.notification_queue >= MUCH_OF_THE_QUEUE {
+        found.push(Finding::warning(format!(
+            "the server's queue of notifications is full by {:.0} %: a session that listens stays in a transaction and \
+             reads none. Once it is full, every commit that notifies fails, and with the trigger these are the \
+             application's appends: end the session (of those in pg_stat_activity, the one with the oldest xact_start)",
+            facts.notification_queue * 100.0
+        )));
     }
     if facts.pooled == Some(true) {
         found.push(Finding::error(
@@ -231,7 +252,7 @@ fn check_column(table: &OutboxTable, part: &str, live: &ColumnFacts, name: &str,
     {
         found.push(Finding::warning(format!(
             "{column} has a collation whose order an upgrade of the system may change under the index: make it \
-             COLLATE \"C\", or reindex after each"
+             COLLATE \"C\", or REINDEX INDEX CONCURRENTLY after each (REINDEX TABLE can deadlock with a claim)"
         )));
     }
     if !live.may_select {
@@ -266,7 +287,9 @@ fn types_of(table: &OutboxTable, part: &str) -> &'static [&'static str] {
             PayloadType::Jsonb => &["jsonb"],
         },
         "occurred_at" | "published_at" => match table.time_type() {
-            TimeType::Micros => &["timestamp with time zone"],
+            TimeType::Micros => {
+                &["timestamp with time zone", "timestamp(6) with time zone", "timestamp(3) with time zone"]
+            }
             TimeType::UtcMillis => &["timestamp(3) without time zone", "timestamp without time zone"],
         },
         _ => TEXT,

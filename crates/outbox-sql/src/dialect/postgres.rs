@@ -11,6 +11,7 @@ use outbox_core::{Settling, TenantId};
 
 mod append;
 pub mod claim;
+pub mod encoding;
 pub mod error;
 mod operator;
 mod probe;

@@ -3,7 +3,8 @@
 use outbox_core::{Settling, StoreError, StoreOperation};
 use outbox_sql::Meaning;
 use outbox_sql::dialect::mysql::error::{
-    self, APPEND_RIGHTS, NO_CONNECTION, POOL_IS_BUSY, POOL_IS_CLOSED, meaning, relay_rights, unreadable,
+    self, APPEND_RIGHTS, NO_ADDRESS, NO_CONNECTION, NO_TLS, POOL_IS_BUSY, POOL_IS_CLOSED, meaning,
+    relay_rights, unreadable,
 };
 use sqlx::mysql::MySqlDatabaseError;
 
@@ -49,8 +50,8 @@ fn meaning_of(error: &sqlx::Error, table: &str, rights: &str) -> Meaning {
         sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => {
             Meaning::may_go_away(NO_CONNECTION)
         }
-        sqlx::Error::Tls(_) => Meaning::stays("no TLS connection to the server could be made"),
-        sqlx::Error::Configuration(_) => Meaning::stays("the connection's configuration is wrong"),
+        sqlx::Error::Tls(_) => Meaning::stays(NO_TLS),
+        sqlx::Error::Configuration(_) => Meaning::stays(NO_ADDRESS),
         sqlx::Error::Database(database) => {
             meaning(number(error).unwrap_or_default(), database.message(), table, rights)
         }

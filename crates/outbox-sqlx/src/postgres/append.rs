@@ -123,8 +123,9 @@ impl PostgresTable {
             None => query,
         };
         let ids = query.bind(arrays.micros).fetch_all(connection).await;
-        let ids =
-            ids.map_err(|error| append_error(error, &self.description.display_name(Dialect::Postgres)))?;
+        let ids = ids.map_err(|error| {
+            append_error(error, &self.description.display_name(Dialect::Postgres), self.named)
+        })?;
         append::all_appended(messages.len(), ids)
     }
 }

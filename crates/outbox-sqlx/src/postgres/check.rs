@@ -9,6 +9,7 @@ use outbox_sql::check::postgres::{
     SESSION, TableFacts, findings,
 };
 use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::postgres::BEGIN_READ;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
@@ -34,17 +35,22 @@ impl PostgresStore {
 
     async fn ask(&self) -> sqlx::Result<Vec<Finding>> {
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
+        // In one transaction, so that a pooler keeps preparing and running a statement on one server session.
+        sqlx::raw_sql(BEGIN_READ).execute(connection.get()?).await?;
         let table = self.ask_table(connection.get()?).await?;
         let mut facts = Facts { table, settling: self.settling, ..Facts::default() };
         let server = sqlx::query(DESCRIBE_SERVER).persistent(false).fetch_one(connection.get()?).await?;
         facts.standby = server.try_get(0)?;
         facts.read_only_by_default = server.try_get(1)?;
-        if self.table.named && self.pool.options().get_max_connections() > 1 {
-            facts.pooled = self.is_pooled(connection.get()?).await?;
-        }
+        facts.encoding = server.try_get(2)?;
+        facts.notification_queue = server.try_get(3)?;
         if self.watermarks.is_some() && facts.table.is_some() {
             let suitability = watermark::facts(connection.get()?, &self.table.statements).await?;
             facts.no_watermark = suitability.objection(&self.display_name);
+        }
+        sqlx::raw_sql("COMMIT").execute(connection.get()?).await?;
+        if self.table.named && self.pool.options().get_max_connections() > 1 {
+            facts.pooled = self.is_pooled(connection.get()?).await?;
         }
         connection.give_back();
         Ok(findings(&self.table.description, &facts))

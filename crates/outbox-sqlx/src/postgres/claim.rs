@@ -87,7 +87,7 @@ impl Holder for Session {
     type Error = sqlx::Error;
 
     fn error(error: sqlx::Error, operation: StoreOperation, table: &str, settling: Settling) -> StoreError {
-        Context { operation, table, settling }.error(error)
+        Context { operation, table, settling, named: true }.error(error)
     }
 
     async fn verify(&mut self) -> sqlx::Result<()> {

@@ -3,7 +3,8 @@
 use outbox_core::{Settling, StoreError, StoreOperation};
 use outbox_sql::Meaning;
 use outbox_sql::dialect::postgres::error::{
-    APPEND_RIGHTS, NO_CONNECTION, POOL_IS_BUSY, POOL_IS_CLOSED, meaning, relay_rights, unreadable,
+    APPEND_RIGHTS, NO_ADDRESS, NO_CONNECTION, NO_TLS, POOL_IS_BUSY, POOL_IS_CLOSED, meaning,
+    pooled_by_statement, relay_rights, unreadable,
 };
 
 use crate::AppendError;
@@ -16,30 +17,36 @@ pub(super) struct Context<'a> {
     pub(super) table: &'a str,
     /// What the store does with a published row, which decides the rights that it needs.
     pub(super) settling: Settling,
+    /// Whether statements have names.
+    pub(super) named: bool,
 }
 
 impl Context<'_> {
     /// Says what a driver's error means, and what to do.
     pub(super) fn error(self, error: sqlx::Error) -> StoreError {
-        meaning_of(&error, self.table, relay_rights(self.settling)).store_error(self.operation, error)
+        meaning_of(&error, self.table, relay_rights(self.settling), self.named)
+            .store_error(self.operation, error)
     }
 }
 
 /// Says why messages were not appended to a table, and what to do.
-pub(super) fn append_error(error: sqlx::Error, table: &str) -> AppendError {
-    AppendError::database(meaning_of(&error, table, APPEND_RIGHTS).into_words(), error)
+pub(super) fn append_error(error: sqlx::Error, table: &str, named: bool) -> AppendError {
+    AppendError::database(meaning_of(&error, table, APPEND_RIGHTS, named).into_words(), error)
 }
 
-/// `rights` are what the operation needs on the table.
-fn meaning_of(error: &sqlx::Error, table: &str, rights: &str) -> Meaning {
+/// `rights` are what the operation needs on the table; `named` is whether statements have names.
+fn meaning_of(error: &sqlx::Error, table: &str, rights: &str, named: bool) -> Meaning {
     match error {
         sqlx::Error::PoolTimedOut => Meaning::may_go_away(POOL_IS_BUSY),
         sqlx::Error::PoolClosed => Meaning::stays(POOL_IS_CLOSED),
         sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => {
             Meaning::may_go_away(NO_CONNECTION)
         }
-        sqlx::Error::Tls(_) => Meaning::stays("no TLS connection to PostgreSQL could be made"),
-        sqlx::Error::Configuration(_) => Meaning::stays("the connection's configuration is wrong"),
+        sqlx::Error::Tls(_) => Meaning::stays(NO_TLS),
+        sqlx::Error::Configuration(_) => Meaning::stays(NO_ADDRESS),
+        sqlx::Error::Database(database) if !named && database.code().is_some_and(|code| code == "26000") => {
+            pooled_by_statement(database.message())
+        }
         sqlx::Error::Database(database) => {
             meaning(&database.code().unwrap_or_default(), database.message(), table, rights)
         }

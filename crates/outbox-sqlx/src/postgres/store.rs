@@ -9,6 +9,7 @@ use outbox_core::{
     StoreOperation, TenantId, async_trait,
 };
 use outbox_sql::dialect::Dialect;
+use outbox_sql::dialect::postgres::encoding::{ENCODING, KnownEncoding};
 use outbox_sql::dialect::postgres::probing::{Probing, Question};
 use outbox_sql::dialect::postgres::watermark::Watermarks;
 use outbox_sql::dialect::postgres::{BEGIN_READ, Durability, KnownTraits};
@@ -17,7 +18,7 @@ use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, PgPool, Postgres};
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Row};
 
 use super::ArmedConnection;
 use super::PostgresTable;
@@ -44,6 +45,7 @@ pub struct PostgresStore {
     pub(super) table: PostgresTable,
     pub(super) display_name: Arc<str>,
     pub(super) traits: Arc<KnownTraits>,
+    encoding: KnownEncoding,
     named: Arc<Named>,
     pub(super) settling: Settling,
     pub(super) durability: Durability,
@@ -59,8 +61,18 @@ impl PostgresStore {
         let display_name = table.display_name(Dialect::Postgres).into();
         let table = PostgresTable::new(table)?;
         let (settling, durability) = (Settling::default(), Durability::default());
-        let (traits, named) = (Arc::default(), Arc::default());
-        Ok(Self { pool, table, display_name, traits, named, settling, durability, watermarks: None })
+        let (traits, encoding, named) = (Arc::default(), KnownEncoding::default(), Arc::default());
+        Ok(Self {
+            pool,
+            table,
+            display_name,
+            traits,
+            encoding,
+            named,
+            settling,
+            durability,
+            watermarks: None,
+        })
     }
 
     /// Prepares no statement under a name, for a pool that connects through a transaction pooler (PgBouncer's
@@ -90,7 +102,7 @@ impl PostgresStore {
     }
 
     pub(super) fn context(&self, operation: StoreOperation) -> Context<'_> {
-        Context { operation, table: &self.display_name, settling: self.settling }
+        Context { operation, table: &self.display_name, settling: self.settling, named: self.table.named }
     }
 
     /// The table's description.
@@ -101,6 +113,21 @@ impl PostgresStore {
     /// The pool.
     pub fn pool(&self) -> &PgPool {
         &self.pool
+    }
+
+    /// Refuses a database that takes any bytes for text; asks once.
+    async fn know_encoding(&self, context: Context<'_>) -> Result<(), StoreError> {
+        if self.encoding.is_known() {
+            return Ok(());
+        }
+        let encoding = async {
+            let mut connection = ArmedConnection::acquire(&self.pool).await?;
+            let encoding: String = sqlx::raw_sql(ENCODING).fetch_one(connection.get()?).await?.try_get(0)?;
+            connection.give_back();
+            Ok(encoding)
+        };
+        let encoding = encoding.await.map_err(|error| context.error(error))?;
+        self.encoding.learn(&encoding, context.operation)
     }
 
     /// Runs a statement that only reads.
@@ -159,6 +186,7 @@ impl Store for PostgresStore {
             probe = probe.bind(ids);
         }
         let found = within(request.timeout, operation, async {
+            self.know_encoding(context).await?;
             let rows = self.read(probe).await.map_err(|error| context.error(error))?;
             let found: sqlx::Result<Vec<_>> = rows.iter().map(row::oldest).collect();
             found.map_err(|error| context.error(error))

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use outbox_core::HealthReport;
+use outbox_core::{HealthReport, ProbeRequest, Store, StoreErrorKind, Tenants};
 use outbox_sqlx::postgres::PostgresStore;
 use outbox_suite::postgres::Stage;
 use outbox_suite::server::{Entry, Replica, message, quick, soon, tenant};
@@ -87,5 +87,48 @@ async fn named_statements_through_a_transaction_pooler_are_found_by_check_and_lo
     stage.wait_until_published().await;
     all.assert_in_order();
     replica.stop().await;
+    stage.end().await;
+}
+
+/// `PgBouncer` with its own defaults refuses a parameter that sqlx sends: the error's line says what to set.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_as_it_comes_is_told_apart_and_the_error_says_what_to_set() {
+    let server = Postgres::start(&[]).unwrap();
+    let pooler = PgBouncer::start_as_it_comes(&server, PoolMode::Transaction).unwrap();
+    let stage = Stage::on(driver(), &server, "pooled").await;
+    let store = through(&pooler, &stage).without_named_statements();
+    let probe = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap_err();
+    for error in [probe, store.check().await.unwrap_err()] {
+        let line = error.to_string();
+        assert!(line.contains("ignore_startup_parameters = extra_float_digits"), "{line}");
+        assert_eq!(error.kind(), StoreErrorKind::Permanent, "{line}");
+    }
+    stage.end().await;
+}
+
+/// `check()` of a store without named statements works while others keep the pooler's sessions busy: each of its
+/// statements would be run on another session than it was prepared on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn check_works_behind_a_transaction_pooler_under_load() {
+    let server = Postgres::start(&[]).unwrap();
+    let pooler = PgBouncer::start(&server, PoolMode::Transaction).unwrap();
+    let stage = Stage::on(driver(), &server, "checked").await;
+    let store = through(&pooler, &stage).without_named_statements();
+    let others: Vec<_> = (0..12)
+        .map(|_| {
+            let pool = through(&pooler, &stage).pool().clone();
+            tokio::spawn(async move {
+                loop {
+                    let _ = sqlx::raw_sql("BEGIN; SELECT pg_sleep(0.001); COMMIT").execute(&pool).await;
+                }
+            })
+        })
+        .collect();
+    for _ in 0..50 {
+        assert_eq!(store.check().await.unwrap(), []);
+    }
+    for other in others {
+        other.abort();
+    }
     stage.end().await;
 }

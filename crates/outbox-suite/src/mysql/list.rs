@@ -18,6 +18,9 @@ macro_rules! __mysql_list {
     ($each:ident $argument:tt) => {
         $crate::$each! { $argument
             faults {
+                contact:
+                    a_login_that_is_refused_says_what_to_correct
+                    another_database_says_what_to_correct;
                 isolation:
                     four_replicas_repeat_nothing_where_the_default_isolation_is_repeatable_read
                     four_replicas_repeat_nothing_where_the_default_isolation_is_serializable;

@@ -18,6 +18,11 @@ macro_rules! __postgres_list {
     ($each:ident $argument:tt) => {
         $crate::$each! { $argument
             faults {
+                contact:
+                    a_login_that_is_refused_says_what_to_correct
+                    another_database_says_what_to_correct
+                    a_database_without_an_encoding_is_refused_by_the_first_probe_and_by_check
+                    a_queue_of_notifications_that_nobody_reads_is_told_by_check;
                 durability:
                     a_crash_of_the_server_takes_relaxed_marks_back_and_loses_nothing;
                 locks:
@@ -71,6 +76,7 @@ macro_rules! __postgres_list {
                     waiting_for_the_pool_ends_with_the_timeout;
                 check:
                     nothing_is_found_about_a_table_of_our_own_making
+                    the_table_of_the_pasted_prisma_model_suits_the_store
                     each_fault_of_a_table_is_found
                     a_wrong_description_is_found
                     a_read_only_default_is_found;

@@ -8,7 +8,12 @@ pub use crate::dialect::postgres::error::relay_rights;
 pub const APPEND_RIGHTS: &str = "INSERT";
 
 /// There is no connection, or no longer.
-pub const NO_CONNECTION: &str = "the connection to the server was lost or could not be made";
+pub const NO_CONNECTION: &str = "the connection to the server was lost or could not be made: see that it runs at the address that the relay has";
+/// The server and the driver do not agree on TLS.
+pub const NO_TLS: &str = "no TLS connection to the server could be made: build the driver with TLS, and see that the \
+    server has it and that its certificate is trusted; or set ssl-mode=disabled where the network is safe";
+/// What the driver was given is no address.
+pub const NO_ADDRESS: &str = "the connection's configuration is wrong: correct the URL or the options";
 
 const DEADLOCK: u16 = 1213;
 const LOCK_WAIT_TIMEOUT: u16 = 1205;
@@ -53,8 +58,14 @@ fn transient(number: u16) -> Option<&'static str> {
 /// What to do about an error that stays.
 fn permanent(number: u16, message: &str, table: &str, rights: &str) -> String {
     match number {
-        1146 | 1049 => {
-            format!("{message}: create {table} and its table of claims, or correct schema and name")
+        1146 => format!(
+            "{message}: create {table} and its table of claims (the DDL, the migration), or correct schema, name or \
+             database"
+        ),
+        1049 => {
+            format!(
+                "{message}: correct the name of the database in the connection's URL, or the schema of {table}"
+            )
         }
         1046 => format!("the connection has no database: name one in the URL, or as the schema of {table}"),
         1054 => format!("{table} lacks a column: {message}"),
@@ -72,7 +83,16 @@ fn permanent(number: u16, message: &str, table: &str, rights: &str) -> String {
             "the server's binary log is in the format STATEMENT, which READ COMMITTED cannot write: set \
              binlog_format to ROW or MIXED ({message})"
         ),
-        1045 | 1130 | 1698 | 1251 | 1873 => format!("the server refused the login: {message}"),
+        1130 => format!("the server refused the login: {message}: let the user connect from this host"),
+        1045 | 1698 | 1251 | 1873 => {
+            format!(
+                "the server refused the login: {message}: correct user and password in the connection's URL, or connect with \
+                 TLS if server or user requires it"
+            )
+        }
+        3159 => {
+            format!("the server wants TLS: {message}: build the driver with TLS, and set ssl-mode=required")
+        }
         1064 | 1193 | 1235 | 1305 | 4161 => format!(
             "the server does not know what the store says: it has to be MariaDB from 10.6 or MySQL from 8.0.14 \
              ({message})"
@@ -90,7 +110,7 @@ pub fn number_of(message: &str) -> Option<u16> {
 }
 
 /// What the messages have in them. The first that fits counts.
-const MESSAGES: [(u16, &[&str]); 43] = [
+const MESSAGES: [(u16, &[&str]); 44] = [
     (DEADLOCK, &["Deadlock found"]),
     (LOCK_WAIT_TIMEOUT, &["Lock wait timeout exceeded"]),
     (DUPLICATE_KEY, &["Duplicate entry"]),
@@ -125,6 +145,7 @@ const MESSAGES: [(u16, &[&str]); 43] = [
     (1227, &["Access denied; you need"]),
     (1044, &["Access denied for user", "to database"]),
     (1045, &["Access denied for user"]),
+    (3159, &["Connections using insecure transport are prohibited"]),
     (1290, &["running with the", "read-only option"]),
     (1290, &["running with the", "read_only option"]),
     (1290, &["running with the", "super-read-only option"]),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use outbox_core::{Settling, TenantId};
 
+use super::encoding::ENCODING;
 use super::watermark::WatermarkStatements;
 use super::{
     BEGIN_CLAIM, BEGIN_READ, CONFIRM, ClaimNumber, Durability, PostgresStatements, SERVER_TRAITS,
@@ -56,6 +57,7 @@ fn statements() -> Result<Vec<String>, Box<dyn std::error::Error>> {
         SERVER_TRAITS,
         TRANSACTION,
         SESSION,
+        ENCODING,
         DESCRIBE_SERVER,
         DESCRIBE_TABLE,
         DESCRIBE_COLUMNS,
