@@ -7,7 +7,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::{Ordering, Tenants};
+use crate::Tenants;
 
 pub use builder::RelayConfigBuilder;
 pub use problem::{ConfigError, ConfigProblem};
@@ -46,14 +46,6 @@ pub struct RelayConfig {
     /// After how long a batch is cut short between two messages, so that no claim lives for long behind a slow
     /// publisher. Default 1 s.
     pub max_batch_time: Duration,
-    /// In which order a tenant's messages go out, and how many are on their way at once. Default
-    /// [`Ordering::Tenant`].
-    pub ordering: Ordering,
-    /// How many messages a [`BatchPublisher`](crate::BatchPublisher) is handed at once, at most. Default 256.
-    pub max_slice: NonZeroU32,
-    /// How many payload bytes a [`BatchPublisher`](crate::BatchPublisher) is handed at once, at most; one message,
-    /// if it has more. Default 1 MiB.
-    pub max_slice_bytes: usize,
     /// After how long a publish counts as refused; its future is dropped then. Default 30 s.
     pub publish_timeout: Duration,
     /// How long a store's operation may take. The store gives up then; the relay waits a quarter of a second longer
@@ -114,13 +106,9 @@ impl RelayConfig {
         if self.initial_batch > self.max_batch {
             problems.push(ConfigProblem::BatchOrder { initial: self.initial_batch, max: self.max_batch });
         }
-        let numbers = [
-            ("max_batch_bytes", self.max_batch_bytes),
-            ("max_slice_bytes", self.max_slice_bytes),
-            ("in_flight", self.ordering.in_flight()),
-        ];
-        let zero = numbers.into_iter().filter(|(_, number)| *number == 0);
-        problems.extend(zero.map(|(field, _)| ConfigProblem::Zero { field }));
+        if self.max_batch_bytes == 0 {
+            problems.push(ConfigProblem::Zero { field: "max_batch_bytes" });
+        }
         problems
     }
 }

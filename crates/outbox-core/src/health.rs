@@ -45,14 +45,10 @@ struct Shared {
 }
 
 impl HealthCheck {
-    /// A check of a store, whoever relays it; the options' tenants, tolerated lag and health timeout count.
+    /// A check of a store, whoever relays it; the options' tenants, tolerated lag and health timeout count. A store
+    /// that others use too is handed over in an [`Arc`].
     pub fn new(store: impl Store, config: &RelayConfig) -> Self {
-        Self::new_shared(Arc::new(store), config)
-    }
-
-    /// As [`new`](Self::new), for a store that others use too.
-    pub fn new_shared(store: Arc<dyn Store>, config: &RelayConfig) -> Self {
-        Self::make(store, config, Arc::new(SystemClock::new()), None)
+        Self::make(Arc::new(store), config, Arc::new(SystemClock::new()), None)
     }
 
     pub(crate) fn of_relay(

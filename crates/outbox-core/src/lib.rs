@@ -13,8 +13,8 @@ mod error;
 mod health;
 mod message;
 mod observer;
-mod ordering;
 mod publisher;
+mod publishing;
 mod relay;
 mod settling;
 mod status;
@@ -41,10 +41,10 @@ pub use crate::message::{Headers, InvalidTenantId, MessageId, NewMessage, Outbox
 pub use crate::observer::{
     Details, Labels, Notice, Observation, Observer, Operation, OperationKind, Outcome, RefusalCause,
 };
-pub use crate::ordering::Ordering;
 pub use crate::publisher::{
     Accepted, BatchOutcome, BatchPublisher, Delivery, OrderedPublisher, PublishError, Publisher, RefusalClass,
 };
+pub use crate::publishing::{Publishing, Slices};
 pub use crate::relay::{DrainOutcome, DrainReport, Relay, RelayBuilder, RelayError, RelayHandle, RelayWaker};
 pub use crate::settling::Settling;
 pub use crate::status::{HeldSubject, RelayState, TenantState};

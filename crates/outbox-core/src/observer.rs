@@ -223,8 +223,8 @@ pub enum Notice<'a> {
         /// Whose messages flow again.
         tenant: &'a TenantId,
     },
-    /// A subject is held back after a refusal; the tenant's others go on. With
-    /// [`Ordering::Subject`](crate::Ordering) only.
+    /// A subject is held back after a refusal; the tenant's others go on. Only where messages are published
+    /// [by subject](crate::Publishing::by_subject).
     #[non_exhaustive]
     SubjectBackedOff {
         /// Whose.

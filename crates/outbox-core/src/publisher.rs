@@ -5,11 +5,12 @@ mod ordered;
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::text::words;
-use crate::{Headers, OutboxMessage};
+use crate::{BoxFuture, Headers, OutboxMessage};
 
 pub use batch::{BatchOutcome, BatchPublisher};
 pub use ordered::OrderedPublisher;
@@ -23,7 +24,7 @@ pub use ordered::OrderedPublisher;
 /// - Do not take connections from the pool that the relay claims with: it would starve itself.
 ///
 /// The relay calls it for one message of a tenant at a time, in id order, and for several tenants at once; for
-/// several messages of a tenant, if it is told so by [`Ordering`](crate::Ordering).
+/// several messages of a tenant, if [`Publishing`](crate::Publishing) says so.
 ///
 /// # Cancellation
 /// The relay drops the future when the publish deadline passes, or when a stop's deadline does. The message
@@ -38,6 +39,22 @@ pub trait Publisher: Send + Sync + 'static {
     /// # Errors
     /// [`PublishError`], if the message was not acknowledged. It stays pending, and its tenant backs off.
     async fn publish(&self, delivery: &Delivery<'_>) -> Result<Accepted, PublishError>;
+}
+
+/// A publisher that others use too.
+impl<P: Publisher + ?Sized> Publisher for Arc<P> {
+    fn publish<'life0, 'life1, 'life2, 'async_trait>(
+        &'life0 self,
+        delivery: &'life1 Delivery<'life2>,
+    ) -> BoxFuture<'async_trait, Result<Accepted, PublishError>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        Self: 'async_trait,
+    {
+        (**self).publish(delivery)
+    }
 }
 
 /// The receiver has acknowledged the message.
@@ -57,8 +74,8 @@ pub struct Delivery<'a> {
     pub source: &'a str,
     /// The headers to send: the message's own, with what observers added to them (a trace's context).
     pub headers: &'a Headers,
-    /// Which attempt at this tenant's (or, with [`Ordering::Subject`](crate::Ordering), this subject's) next message
-    /// it is, by this relay, since its last success: 1 is the first. Another replica's attempts, and those before a restart, are not known and not counted.
+    /// Which attempt at this tenant's (or, published [by subject](crate::Publishing::by_subject), this subject's) next
+    /// message it is, by this relay, since its last success: 1 is the first. Another replica's attempts, and those before a restart, are not known and not counted.
     pub attempt: u32,
 }
 
@@ -127,7 +144,7 @@ impl PublishError {
     /// The receiver will never take it.
     ///
     /// The relay tries it again all the same, ever less often and without an end, and the messages of its tenant (with
-    /// [`Ordering::Subject`](crate::Ordering), of its subject) wait behind it. Health turns red once it is older than
+    /// [by subject](crate::Publishing::by_subject), of its subject) wait behind it. Health turns red once it is older than
     /// the tolerated lag. It ends when the receiver takes the message, or when somebody repairs or deletes the row.
     pub fn rejected(reason: impl Into<String>) -> Self {
         Self::new(RefusalClass::Rejected, reason)

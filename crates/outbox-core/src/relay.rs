@@ -1,7 +1,7 @@
 //! The relay: reads committed messages from a store, publishes them in order, marks what was accepted.
 //!
 //! The way of a turn by file: `run` (the loop) → `engine` (whose turn, and what follows from how it ends) → `turns` →
-//! `sweep` (claim, deliver, settle) → `deliver` (the batch, by its ordering). `turn` is what they hand each other;
+//! `sweep` (claim, deliver, settle) → `deliver` (the batch, in its shape). `turn` is what they hand each other;
 //! `store_call` and `observe` are what they call the outside through.
 
 mod builder;
@@ -27,8 +27,8 @@ use std::future::Future;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use self::shared::{Outlet, Shared};
-use crate::{BatchPublisher, HealthCheck, OrderedPublisher, Publisher, RelayConfig, Store};
+use self::shared::Shared;
+use crate::{HealthCheck, Publishing, RelayConfig, Store};
 
 pub use builder::RelayBuilder;
 pub use engine::{DrainOutcome, DrainReport};
@@ -46,37 +46,14 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Begins to put a relay together.
-    pub fn builder(store: impl Store, publisher: impl Publisher, config: RelayConfig) -> RelayBuilder {
-        Self::builder_shared(Arc::new(store), Arc::new(publisher), config)
-    }
-
-    /// As [`builder`](Self::builder), for a store and a publisher that others use too.
-    pub fn builder_shared(
-        store: Arc<dyn Store>,
-        publisher: Arc<dyn Publisher>,
-        config: RelayConfig,
-    ) -> RelayBuilder {
-        RelayBuilder::new(store, Outlet::Single(publisher), config)
-    }
-
-    /// As [`builder`](Self::builder), for a publisher whose messages keep their order on the way: with it,
-    /// [`Ordering::Pipelined`](crate::Ordering::Pipelined) is allowed.
-    pub fn builder_ordered(
+    /// Begins to put a relay together. A publisher by itself is published to in order; the other ways are those of
+    /// [`Publishing`]. A store or a publisher that others use too is handed over in an [`Arc`].
+    pub fn builder(
         store: impl Store,
-        publisher: impl OrderedPublisher,
+        publishing: impl Into<Publishing>,
         config: RelayConfig,
     ) -> RelayBuilder {
-        RelayBuilder::new(Arc::new(store), Outlet::Ordered(Arc::new(publisher)), config)
-    }
-
-    /// As [`builder`](Self::builder), for a publisher that takes several messages at once.
-    pub fn builder_batch(
-        store: impl Store,
-        publisher: impl BatchPublisher,
-        config: RelayConfig,
-    ) -> RelayBuilder {
-        RelayBuilder::new(Arc::new(store), Outlet::Batch(Arc::new(publisher)), config)
+        RelayBuilder::new(Arc::new(store), publishing.into(), config)
     }
 
     /// Starts it in a task of its own.
@@ -152,6 +129,7 @@ impl std::fmt::Debug for Relay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Relay")
             .field("source", &self.shared.store.source())
+            .field("publishing", &self.shared.publishing)
             .field("config", &self.shared.config)
             .field("state", &self.shared.board.relay())
             .finish_non_exhaustive()

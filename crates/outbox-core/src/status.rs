@@ -58,7 +58,7 @@ pub enum TenantState {
     },
 }
 
-/// A subject that waits after refusals, while the tenant's others go on: [`Ordering::Subject`](crate::Ordering).
+/// A subject that waits after refusals, while the tenant's others go on: [`Publishing::by_subject`](crate::Publishing).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeldSubject {

@@ -51,6 +51,30 @@ pub trait Store: Send + Sync + 'static {
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError>;
 }
 
+/// A store that others use too.
+#[async_trait]
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn source(&self) -> &str {
+        (**self).source()
+    }
+
+    fn max_claims(&self) -> Option<NonZeroU32> {
+        (**self).max_claims()
+    }
+
+    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
+        (**self).pending(tenant, limit).await
+    }
+
+    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+        (**self).probe(request).await
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
+        (**self).claim(request).await
+    }
+}
+
 /// A tenant held exclusively. Dropping it is the crash path: nothing is marked, and the tenant is free.
 #[async_trait]
 pub trait Claim: Send {

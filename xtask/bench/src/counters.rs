@@ -29,7 +29,7 @@ pub struct Counters {
     pub deleting: Cost,
     /// Allocations for each message in the relay alone: the same drain on the store in memory, without the rows' own.
     pub relay_allocations: f64,
-    /// The same with [`Ordering::Pipelined`](outbox_core::Ordering::Pipelined), 32 in flight.
+    /// The same with [`Publishing::pipelined`](outbox_core::Publishing::pipelined), 32 in flight.
     pub pipelined_allocations: f64,
 }
 

@@ -123,7 +123,7 @@ async fn one_by_one(lane: &Lane, bed: &Bed, way: Way, count: usize) -> Result<Ve
 async fn polling(lane: &Lane, url: &str, way: Way, count: usize) -> Result<Vec<f64>> {
     let arrivals = Arrivals::new();
     let config = RelayConfig::builder().tenants([TENANT]).poll_interval(way.poll()).build()?;
-    let relay = Relay::builder_shared(Arc::clone(&lane.store), Arc::new(arrivals.clone()), config).build()?;
+    let relay = Relay::builder(Arc::clone(&lane.store), arrivals.clone(), config).build()?;
     let running = relay.start()?;
     let listening = if matches!(way, Way::Notifier | Way::Trigger) {
         let listener = PostgresListener::new(url.parse()?, &OutboxTable::default())?;
@@ -144,7 +144,7 @@ async fn woken(lane: &Lane, count: usize) -> Result<Vec<f64>> {
     let mut outbox = lane.database.outbox().await?;
     let arrivals = Arrivals::new();
     let config = RelayConfig::builder().tenants([TENANT]).build()?;
-    let relay = Relay::builder_shared(Arc::clone(&lane.store), Arc::new(arrivals.clone()), config).build()?;
+    let relay = Relay::builder(Arc::clone(&lane.store), arrivals.clone(), config).build()?;
     let running = relay.start()?;
     let mut written = Vec::with_capacity(count);
     for _ in 0..count {

@@ -112,7 +112,7 @@ pub(super) async fn publish(
     options: impl FnOnce(RelayConfigBuilder) -> RelayConfigBuilder,
 ) -> Result<()> {
     let config = options(RelayConfig::builder().tenants(tenants)).build()?;
-    let relay = Relay::builder_shared(store, Arc::new(ledger.clone()), config).build()?;
+    let relay = Relay::builder(store, ledger.clone(), config).build()?;
     let running = relay.start()?;
     let complete = tokio::time::timeout(Duration::from_mins(5), ledger.wait()).await;
     // Marks what was published last.

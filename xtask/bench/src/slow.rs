@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
 use outbox_core::{
-    Accepted, BatchOutcome, BatchPublisher, Delivery, Ordering, PublishError, Publisher, Relay, RelayConfig,
-    RelayConfigBuilder,
+    Accepted, BatchOutcome, BatchPublisher, Delivery, PublishError, Publisher, Publishing, Relay,
+    RelayConfig, RelayConfigBuilder, Slices,
 };
 use outbox_testkit::Recorder;
 
@@ -48,8 +48,7 @@ impl How {
 
     fn options(self, config: RelayConfigBuilder) -> RelayConfigBuilder {
         match self {
-            Self::Strict | Self::Batches => config,
-            Self::Subjects => config.ordering(Ordering::Subject { in_flight: 32 }),
+            Self::Strict | Self::Batches | Self::Subjects => config,
             Self::Tenants => config.concurrency(32),
         }
     }
@@ -97,7 +96,8 @@ async fn run_batches(bed: &Bed, rows: u64) -> Result<f64> {
     let filled = bed.fill(0, rows, 1).await?;
     let ledger = Ledger::new(filled.first, usize::try_from(rows)?, 1);
     let config = RelayConfig::builder().tenants(tenants(1).iter()).build()?;
-    let relay = Relay::builder_batch(bed.store(34).await?, SlowBatches(ledger.clone()), config).build()?;
+    let publishing = Publishing::in_slices(SlowBatches(ledger.clone()), Slices::default());
+    let relay = Relay::builder(bed.store(34).await?, publishing, config).build()?;
     let begin = Instant::now();
     let running = relay.start()?;
     let complete = tokio::time::timeout(Duration::from_mins(5), ledger.wait()).await;
@@ -118,7 +118,11 @@ async fn run(bed: &Bed, how: How, rows: u64) -> Result<f64> {
     let recorder = Recorder::around(Slow);
     let recorder = if how == How::Subjects { recorder.by_subject() } else { recorder };
     let config = how.options(RelayConfig::builder().tenants(tenants(how.tenants()).iter())).build()?;
-    let relay = Relay::builder(bed.store(34).await?, recorder.clone(), config).build()?;
+    let publishing = match how {
+        How::Subjects => Publishing::by_subject(recorder.clone(), 32),
+        _ => Publishing::in_order(recorder.clone()),
+    };
+    let relay = Relay::builder(bed.store(34).await?, publishing, config).build()?;
     let begin = Instant::now();
     let running = relay.start()?;
     let everything = recorder.wait_for_accepted(usize::try_from(rows)?);

@@ -62,7 +62,7 @@ async fn play(story: &Story, folder: &Path) -> Result<bool> {
     database.create().await?;
     let mailer = Mailer::new(story, exports.mailer.tracer("mailer"), REFUSED);
     let config = RelayConfig::builder().tenants(TENANTS).poll_interval(Duration::from_millis(50)).build()?;
-    let relay = Relay::builder_shared(database.store()?, Arc::new(mailer.clone()), config)
+    let relay = Relay::builder(database.store()?, mailer.clone(), config)
         .observer(MetricsObserver::new(&exports.meters.meter("outbox")))
         .observer(TraceObserver::new(exports.relay.tracer("outbox")))
         .build()?;

@@ -23,7 +23,7 @@ pub(super) async fn run(name: &str, folder: &Path, store: Arc<dyn Store>) -> Res
     // Longer than the slow batch that a replica is killed in the middle of.
     let batch_time = Duration::from_mins(1);
     let config = RelayConfig::builder().tenants(TENANTS).max_batch_time(batch_time).build()?;
-    let relay = Relay::builder_shared(store, Arc::new(publisher), config).observer(Reporter).build()?;
+    let relay = Relay::builder(store, publisher, config).observer(Reporter).build()?;
     // Nothing is ever written to it; an error is as good as its end.
     let told_to_stop = async { _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await };
     Ok(relay.run(told_to_stop).await?)

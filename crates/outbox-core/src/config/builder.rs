@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{ConfigError, ConfigProblem, MAX_LAG_VARIABLE, POLL_VARIABLE, RelayConfig, TENANTS_VARIABLE};
 use crate::store::{DEFAULT_MAX_BYTES, DEFAULT_STORE_TIMEOUT};
-use crate::{Ordering, TenantId, Tenants};
+use crate::{TenantId, Tenants};
 
 #[derive(Debug, Clone)]
 enum TenantList {
@@ -25,9 +25,6 @@ pub struct RelayConfigBuilder {
     max_batch: Option<u32>,
     max_batch_bytes: Option<usize>,
     max_batch_time: Option<Duration>,
-    ordering: Option<Ordering>,
-    max_slice: Option<u32>,
-    max_slice_bytes: Option<usize>,
     publish_timeout: Option<Duration>,
     store_timeout: Option<Duration>,
     stop_timeout: Option<Duration>,
@@ -66,9 +63,6 @@ impl RelayConfigBuilder {
         max_batch: u32,
         max_batch_bytes: usize,
         max_batch_time: Duration,
-        ordering: Ordering,
-        max_slice: u32,
-        max_slice_bytes: usize,
         publish_timeout: Duration,
         store_timeout: Duration,
         stop_timeout: Duration,
@@ -160,7 +154,6 @@ impl RelayConfigBuilder {
         };
         let initial_batch = batch("initial_batch", self.initial_batch, 32.min(self.max_batch.unwrap_or(32)));
         let max_batch = batch("max_batch", self.max_batch, initial_batch.get().max(1_000));
-        let max_slice = batch("max_slice", self.max_slice, 256);
         let config = RelayConfig {
             // Without tenants there is a problem, and no configuration.
             tenants: tenants.unwrap_or(Tenants::Discovered),
@@ -171,9 +164,6 @@ impl RelayConfigBuilder {
             max_batch,
             max_batch_bytes: self.max_batch_bytes.unwrap_or(DEFAULT_MAX_BYTES),
             max_batch_time: self.max_batch_time.unwrap_or(seconds(1)),
-            ordering: self.ordering.unwrap_or_default(),
-            max_slice,
-            max_slice_bytes: self.max_slice_bytes.unwrap_or(1024 * 1024),
             publish_timeout: self.publish_timeout.unwrap_or(seconds(30)),
             store_timeout: self.store_timeout.unwrap_or(DEFAULT_STORE_TIMEOUT),
             stop_timeout: self.stop_timeout.unwrap_or(seconds(10)),

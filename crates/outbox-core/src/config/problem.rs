@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::TENANTS_VARIABLE;
 use crate::text::name;
-use crate::{InvalidTenantId, Ordering, TenantId};
+use crate::{InvalidTenantId, TenantId};
 
 /// Every bad field at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,18 +97,6 @@ pub enum ConfigProblem {
         initial: NonZeroU32,
         /// What `max_batch` was set to.
         max: NonZeroU32,
-    },
-    /// The publisher does not declare that its messages keep their order on the way.
-    #[error(
-        "Ordering::Pipelined needs a publisher that is an OrderedPublisher: declare it, and build the relay with \
-         Relay::builder_ordered; or take Ordering::Tenant or Ordering::Subject"
-    )]
-    PublisherNotOrdered,
-    /// A batch publisher is handed a tenant's messages in slices, one after the other.
-    #[error("a BatchPublisher publishes slices in the tenant's order: take Ordering::Tenant, not {ordering}")]
-    BatchOrdering {
-        /// What `ordering` was set to.
-        ordering: Ordering,
     },
     /// The store cannot hold so many claims beside a probe.
     #[error(

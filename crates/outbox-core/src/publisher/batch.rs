@@ -1,13 +1,16 @@
 //! A publisher that takes several messages with one acknowledgement.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use super::{Delivery, PublishError};
+use crate::BoxFuture;
 
 /// Hands several messages of a tenant to the world at once: one round trip to the broker for all of them.
 ///
-/// It is handed slices of a claimed batch, in id order, one after the other: by
-/// [`Relay::builder_batch`](crate::Relay::builder_batch), with [`Ordering::Tenant`](crate::Ordering::Tenant).
+/// It is handed slices of a claimed batch, in id order, one after the other:
+/// [`Publishing::in_slices`](crate::Publishing::in_slices).
 ///
 /// - Publish the slice in its order, and answer how many of it, from its beginning, the receiver has
 ///   *acknowledged*. A message that was acknowledged after one that was not does not count: it comes again.
@@ -23,6 +26,22 @@ use super::{Delivery, PublishError};
 pub trait BatchPublisher: Send + Sync + 'static {
     /// Publishes these messages, of which there is at least one.
     async fn publish_batch(&self, deliveries: &[Delivery<'_>]) -> BatchOutcome;
+}
+
+/// A publisher that others use too.
+impl<P: BatchPublisher + ?Sized> BatchPublisher for Arc<P> {
+    fn publish_batch<'life0, 'life1, 'life2, 'async_trait>(
+        &'life0 self,
+        deliveries: &'life1 [Delivery<'life2>],
+    ) -> BoxFuture<'async_trait, BatchOutcome>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        Self: 'async_trait,
+    {
+        (**self).publish_batch(deliveries)
+    }
 }
 
 /// How much of a slice was acknowledged, and why not all of it.

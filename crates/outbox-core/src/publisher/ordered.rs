@@ -1,10 +1,12 @@
 //! A publisher whose messages may be on their way together and arrive in order all the same.
 
+use std::sync::Arc;
+
 use super::Publisher;
 
 /// A publisher that hands each message to *one ordered connection* when its future is polled for the first time.
 ///
-/// With [`Ordering::Pipelined`](crate::Ordering::Pipelined) the relay polls the future of one message before it
+/// [Pipelined](crate::Publishing::pipelined), the relay polls the future of one message before it
 /// asks for the next one's, and does not wait for the first acknowledgement. To declare it is to promise:
 ///
 /// - The first poll of a message's future puts the message on the connection, behind every message whose future
@@ -15,3 +17,5 @@ use super::Publisher;
 /// What it cannot promise is what the broker does when it refuses n and has n + 1 already: see
 /// `docs/ordering.md`.
 pub trait OrderedPublisher: Publisher {}
+
+impl<P: OrderedPublisher + ?Sized> OrderedPublisher for Arc<P> {}

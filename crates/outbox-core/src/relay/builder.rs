@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::Relay;
 use super::observe::Observers;
-use super::shared::{Outlet, Shared};
+use super::shared::Shared;
 use crate::config::{ConfigError, ConfigProblem};
 use crate::status::Board;
-use crate::{Clock, HealthCheck, Observer, Ordering, RelayConfig, Store, SystemClock};
+use crate::{Clock, HealthCheck, Observer, Publishing, RelayConfig, Store, SystemClock};
 
 /// How many tenants are swept at the same time, unless the options say otherwise.
 const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(4).unwrap();
@@ -16,7 +16,7 @@ const DEFAULT_CONCURRENCY: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 /// A relay on its way: [`Relay::builder`].
 pub struct RelayBuilder {
     store: Arc<dyn Store>,
-    outlet: Outlet,
+    publishing: Publishing,
     config: RelayConfig,
     observers: Observers,
     clock: Option<Arc<dyn Clock>>,
@@ -24,8 +24,8 @@ pub struct RelayBuilder {
 }
 
 impl RelayBuilder {
-    pub(super) fn new(store: Arc<dyn Store>, outlet: Outlet, config: RelayConfig) -> Self {
-        Self { store, outlet, config, observers: Observers::default(), clock: None, seed: None }
+    pub(super) fn new(store: Arc<dyn Store>, publishing: Publishing, config: RelayConfig) -> Self {
+        Self { store, publishing, config, observers: Observers::default(), clock: None, seed: None }
     }
 
     /// Adds an observer; each of several sees everything.
@@ -50,18 +50,12 @@ impl RelayBuilder {
     ///
     /// # Errors
     /// [`ConfigError`] with every bad field, if an option was set out of its range after the configuration was
-    /// made, or if the store cannot hold as many claims as the concurrency asks for and answer a probe
-    /// beside them, or if the ordering is none for this publisher. A concurrency of 1 is right for every store: with one connection, probe and claim take
-    /// turns.
+    /// made, if nothing may be in flight, or if the store cannot hold as many claims as the concurrency asks for and
+    /// answer a probe beside them. A concurrency of 1 is right for every store: with one connection, probe and claim
+    /// take turns.
     pub fn build(self) -> Result<Relay, ConfigError> {
         let mut problems = self.config.problems();
-        match (self.config.ordering, &self.outlet) {
-            (Ordering::Pipelined { .. }, Outlet::Single(_)) => {
-                problems.push(ConfigProblem::PublisherNotOrdered);
-            }
-            (Ordering::Tenant, _) | (_, Outlet::Single(_) | Outlet::Ordered(_)) => {}
-            (ordering, Outlet::Batch(_)) => problems.push(ConfigProblem::BatchOrdering { ordering }),
-        }
+        problems.extend(self.publishing.problems());
         let pool = self.store.max_claims();
         let room = pool.map(|pool| NonZeroUsize::new(pool.get() as usize - 1).unwrap_or(NonZeroUsize::MIN));
         let concurrency = match (self.config.concurrency, room, pool) {
@@ -83,7 +77,7 @@ impl RelayBuilder {
         Ok(Relay {
             shared: Arc::new(Shared {
                 store: self.store,
-                outlet: self.outlet,
+                publishing: self.publishing,
                 config: self.config,
                 concurrency,
                 observers: self.observers,
@@ -99,6 +93,9 @@ impl RelayBuilder {
 
 impl std::fmt::Debug for RelayBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RelayBuilder").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("RelayBuilder")
+            .field("publishing", &self.publishing)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
     }
 }

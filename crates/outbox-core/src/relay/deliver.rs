@@ -1,4 +1,4 @@
-//! A claimed batch to the publisher, by its ordering: one file each.
+//! A claimed batch to the publisher, in the shape that is asked for: one file each.
 
 mod batch;
 mod by_subject;
@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::batch::Batch;
-use super::shared::{Outlet, Shared};
+use super::shared::Shared;
 use super::stop::Stop;
 use super::turn::{Member, Refusal, SweepEnd};
-use crate::{Claim, MessageId, Ordering, OutboxMessage, StoreError};
+use crate::publishing::Shape;
+use crate::{Claim, MessageId, OutboxMessage, StoreError};
 
 /// What was published of a batch.
 pub(super) struct Published {
@@ -38,17 +39,17 @@ pub(super) async fn deliver(
     asked: Duration,
 ) -> Result<Published, StoreError> {
     let mut batch = Batch::new(shared, member, messages, stop, asked);
-    let (claim, end) = match (&shared.outlet, shared.config.ordering) {
-        (Outlet::Batch(publisher), _) => slices::deliver(&mut batch, &**publisher, claim).await?,
-        (Outlet::Single(publisher) | Outlet::Ordered(publisher), ordering) => match ordering {
-            Ordering::Tenant => in_order::deliver(&mut batch, &**publisher, claim).await?,
-            Ordering::Subject { in_flight } => {
-                by_subject::deliver(&mut batch, &**publisher, in_flight, claim).await?
-            }
-            Ordering::Pipelined { in_flight } => {
-                pipelined::deliver(&mut batch, &**publisher, in_flight, claim).await?
-            }
-        },
+    let (claim, end) = match &shared.publishing.0 {
+        Shape::InOrder(publisher) => in_order::deliver(&mut batch, &**publisher, claim).await?,
+        Shape::BySubject { publisher, in_flight } => {
+            by_subject::deliver(&mut batch, &**publisher, *in_flight, claim).await?
+        }
+        Shape::Pipelined { publisher, in_flight } => {
+            pipelined::deliver(&mut batch, &**publisher, *in_flight, claim).await?
+        }
+        Shape::InSlices { publisher, slices } => {
+            slices::deliver(&mut batch, &**publisher, *slices, claim).await?
+        }
     };
     let end = end.unwrap_or_else(|| batch.clean());
     let Batch { accepted, served, refusals, .. } = batch;

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::observe::Observers;
 use crate::status::Board;
-use crate::{BatchPublisher, Clock, HealthCheck, Publisher, RelayConfig, Store};
+use crate::{Clock, HealthCheck, Publishing, RelayConfig, Store};
 
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) outlet: Outlet,
+    pub(crate) publishing: Publishing,
     pub(crate) config: RelayConfig,
     pub(crate) concurrency: NonZeroUsize,
     pub(crate) observers: Observers,
@@ -18,14 +18,6 @@ pub(crate) struct Shared {
     pub(crate) wake: tokio::sync::watch::Sender<()>,
     pub(crate) board: Arc<Board>,
     pub(crate) health: HealthCheck,
-}
-
-/// What messages are handed to.
-pub(crate) enum Outlet {
-    Single(Arc<dyn Publisher>),
-    /// One that declares that messages keep their order on the way.
-    Ordered(Arc<dyn Publisher>),
-    Batch(Arc<dyn BatchPublisher>),
 }
 
 impl Shared {

@@ -4,27 +4,25 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outbox_core::{
-    BatchOutcome, BatchPublisher, ConfigProblem, Delivery, MessageId, OperationKind, Ordering, PublishError,
-    RefusalCause, RefusalClass, Relay, RelayConfigBuilder, StoreOperation, async_trait,
+    BatchOutcome, BatchPublisher, ConfigProblem, Delivery, MessageId, OperationKind, PublishError,
+    Publishing, RefusalCause, RefusalClass, Relay, Slices, StoreOperation, async_trait,
 };
 use outbox_testkit::{PublishFault, When};
 
-use crate::outlets::Slices;
+use crate::outlets::{Ordered, Slices as OneByOne};
 use crate::seen::End;
 use crate::stage::{Stage, calm, config, tenant};
 
 type Seen = Arc<Mutex<Vec<Vec<MessageId>>>>;
 
-fn relay_of(stage: &Stage, config: RelayConfigBuilder, publisher: impl BatchPublisher) -> Relay {
-    let builder = Relay::builder_batch(stage.store.clone(), publisher, config.build().unwrap());
-    let builder = builder.clock(Arc::new(stage.clock.clone())).seed(7);
-    builder.observer(stage.seen.clone()).build().unwrap()
+fn relay_of(stage: &Stage, publisher: impl BatchPublisher, slices: Slices) -> Relay {
+    stage.relay_of(config(), Publishing::in_slices(publisher, slices))
 }
 
-fn relay(stage: &Stage, config: RelayConfigBuilder) -> (Relay, Seen) {
-    let slices = Slices::of(stage.recorder.clone());
+fn relay(stage: &Stage, bounds: Slices) -> (Relay, Seen) {
+    let slices = OneByOne::of(stage.recorder.clone());
     let seen = Arc::clone(&slices.seen);
-    (relay_of(stage, config, slices), seen)
+    (relay_of(stage, slices, bounds), seen)
 }
 
 /// Slices have at most so many messages and bytes, at least one message, and are in order; the batch is settled
@@ -34,7 +32,7 @@ async fn slices_are_bounded_in_rows_and_bytes() {
     for (rows, bytes, lengths) in [(10, 1 << 20, &[10, 10, 10][..]), (1_000, 7, &[3; 10]), (3, 1, &[1; 30])] {
         let stage = Stage::new();
         let ids = stage.write("a", 30);
-        let (relay, seen) = relay(&stage, config().max_slice(rows).max_slice_bytes(bytes));
+        let (relay, seen) = relay(&stage, Slices::default().with_max_messages(rows).with_max_bytes(bytes));
         let _running = relay.start().unwrap();
         stage.until(|| stage.all_marked()).await;
         let seen = seen.lock().unwrap().clone();
@@ -53,7 +51,7 @@ async fn a_refusal_within_a_slice_marks_the_prefix_and_charges_nobody_else() {
     let stage = Stage::new();
     let ids = stage.write("a", 5);
     stage.publisher.fail_times(2, When::Message(ids[1]), PublishFault::Refuse(RefusalClass::Rejected));
-    let (relay, _) = relay(&stage, config());
+    let (relay, _) = relay(&stage, Slices::default());
     let _running = relay.start().unwrap();
     calm().await;
     assert_eq!(stage.marked("a"), ids[..1]);
@@ -77,7 +75,7 @@ async fn where_the_slices_end_is_unknown_nothing_of_it_is_marked() {
         let stage = Stage::new();
         let ids = stage.write("a", 6);
         stage.publisher.fail_times(1, When::Message(ids[4]), fault.clone());
-        let (relay, _) = relay(&stage, config().max_slice(3));
+        let (relay, _) = relay(&stage, Slices::default().with_max_messages(3));
         let _running = relay.start().unwrap();
         stage.until(|| !stage.seen.back_offs("a").is_empty()).await;
         assert_eq!(stage.marked("a"), ids[..3], "{fault:?}: the slice before it");
@@ -112,7 +110,7 @@ async fn an_answer_that_cannot_be_counts_as_a_refusal() {
     ] {
         let stage = Stage::new();
         let ids = stage.write("a", 3);
-        let _running = relay_of(&stage, config(), says).start().unwrap();
+        let _running = relay_of(&stage, says, Slices::default()).start().unwrap();
         stage.until(|| !stage.seen.back_offs("a").is_empty()).await;
         assert_eq!(
             (stage.marked("a"), stage.seen.last_reason().1.as_str()),
@@ -128,7 +126,7 @@ async fn a_stop_waits_for_the_slice_and_drops_it_at_its_deadline() {
         let stage = Stage::new();
         let ids = stage.write("a", 9);
         stage.publisher.fail_times(1, When::Message(ids[4]), fault);
-        let running = relay(&stage, config().max_slice(3)).0.start().unwrap();
+        let running = relay(&stage, Slices::default().with_max_messages(3)).0.start().unwrap();
         calm().await;
         let stopped = tokio::spawn(running.stop());
         stage.pass(Duration::from_secs(10)).await;
@@ -139,15 +137,19 @@ async fn a_stop_waits_for_the_slice_and_drops_it_at_its_deadline() {
     }
 }
 
-/// A batch publisher goes with the tenant's order; the others are refused when the relay is built.
+/// Nothing in flight, or nothing in a slice, is refused when the relay is built.
 #[test]
-fn other_orderings_are_refused() {
-    for ordering in [Ordering::Subject { in_flight: 2 }, Ordering::Pipelined { in_flight: 2 }] {
-        let stage = Stage::new();
-        let config = config().ordering(ordering).build().unwrap();
-        let refused = Relay::builder_batch(stage.store.clone(), Says(0, true), config).build().unwrap_err();
-        assert_eq!(refused.problems(), [ConfigProblem::BatchOrdering { ordering }]);
+fn publishing_nothing_at_once_is_refused() {
+    let stage = Stage::new();
+    let (recorder, nothing) = (stage.recorder.clone(), Slices::default().with_max_messages(0));
+    let publishing = [
+        (Publishing::by_subject(recorder.clone(), 0), "in_flight"),
+        (Publishing::pipelined(Ordered(recorder), 0), "in_flight"),
+        (Publishing::in_slices(Says(0, true), nothing), "max_messages"),
+        (Publishing::in_slices(Says(0, true), Slices::default().with_max_bytes(0)), "max_bytes"),
+    ];
+    for (publishing, field) in publishing {
+        let refused = stage.builder(config(), publishing).build().unwrap_err();
+        assert_eq!(refused.problems(), [ConfigProblem::Zero { field }]);
     }
-    let none = config().ordering(Ordering::Subject { in_flight: 0 }).build().unwrap_err();
-    assert_eq!(none.problems(), [ConfigProblem::Zero { field: "in_flight" }]);
 }

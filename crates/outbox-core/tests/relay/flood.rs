@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outbox_core::{Ordering, RefusalClass};
+use outbox_core::{Publishing, RefusalClass};
 use outbox_testkit::{PublishFault, When};
 
 use crate::stage::{Stage, config};
@@ -58,8 +58,8 @@ async fn an_outage_over_many_subjects_is_a_few_lines_and_a_stop_tells_the_rest()
     let subjects: Vec<String> = (0..90).map(|index| format!("subject-{index}")).collect();
     stage.write_about("acme", subjects.iter().map(String::as_str));
     stage.publisher.fail(When::Every, PublishFault::Refuse(RefusalClass::Unavailable));
-    let config = config().ordering(Ordering::Subject { in_flight: 8 }).initial_batch(100);
-    let running = stage.relay_with(config).start().unwrap();
+    let publishing = Publishing::by_subject(stage.recorder.clone(), 8);
+    let running = stage.relay_of(config().initial_batch(100), publishing).start().unwrap();
     stage.until(|| stage.broker.deliveries().is_empty() && stage.tried().len() >= 90).await;
     running.stop().await.unwrap();
     let lines = written.lines_of(&["WARN", "INFO"]);

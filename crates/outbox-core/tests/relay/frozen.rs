@@ -1,9 +1,8 @@
 //! A relay that stands still while an answer of the store is on its way: how long a proof of its claim counts.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::{OperationKind, Ordering, Relay, RelayConfigBuilder, StoreOperation};
+use outbox_core::{OperationKind, Publishing, Relay, StoreOperation};
 use outbox_testkit::{PublishFault, Recorder, StoreFault, When};
 
 use crate::outlets::{Ordered, Slices};
@@ -28,21 +27,17 @@ const SHAPES: [Shape; 4] = [Shape::InOrder, Shape::BySubject, Shape::Pipelined, 
 
 /// The relay that stands still, one message at a time.
 fn relay(stage: &Stage, shape: Shape) -> Relay {
-    let patient = config().max_batch_time(Duration::from_secs(600));
-    let of = |config: RelayConfigBuilder| config.build().unwrap();
-    let (store, publisher) = (stage.store.clone(), stage.recorder.clone());
-    let builder = match shape {
-        Shape::InOrder => Relay::builder(store, publisher, of(patient)),
-        Shape::BySubject => {
-            Relay::builder(store, publisher, of(patient.ordering(Ordering::Subject { in_flight: 1 })))
+    let publisher = stage.recorder.clone();
+    let publishing = match shape {
+        Shape::InOrder => Publishing::in_order(publisher),
+        Shape::BySubject => Publishing::by_subject(publisher, 1),
+        Shape::Pipelined => Publishing::pipelined(Ordered(publisher), 1),
+        Shape::InSlices => {
+            let bounds = outbox_core::Slices::default().with_max_messages(1);
+            Publishing::in_slices(Slices::of(publisher), bounds)
         }
-        Shape::Pipelined => {
-            let config = of(patient.ordering(Ordering::Pipelined { in_flight: 1 }));
-            Relay::builder_ordered(store, Ordered(publisher), config)
-        }
-        Shape::InSlices => Relay::builder_batch(store, Slices::of(publisher), of(patient.max_slice(1))),
     };
-    builder.clock(Arc::new(stage.clock.clone())).seed(7).observer(stage.seen.clone()).build().unwrap()
+    stage.relay_of(config().max_batch_time(Duration::from_secs(600)), publishing)
 }
 
 /// While the first relay stands still it loses its session, and another publishes and marks everything.

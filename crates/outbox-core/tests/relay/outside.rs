@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outbox_core::{
     Accepted, ConfigProblem, Delivery, DrainOutcome, HealthProblem, NewMessage, Notice, Observation,
-    Observer, OldestPending, Operation, Ordering, OutboxMessage, ProbeRequest, PublishError, Publisher,
+    Observer, OldestPending, Operation, OutboxMessage, ProbeRequest, PublishError, Publisher, Publishing,
     RelayConfig, RelayError, Store, StoreError, StoreOperation, TenantHealth, TenantId, TenantState,
     async_trait,
 };
@@ -78,24 +78,30 @@ impl Store for Failing {
     }
 }
 
+fn hostile(by_subject: bool) -> Publishing {
+    let publisher = Hostile(0.into());
+    if by_subject { Publishing::by_subject(publisher, 2) } else { Publishing::in_order(publisher) }
+}
+
 /// A tenant, a subject, a reason, its cause, a panic of the publisher and one of an observer: no line but the
 /// relay's own, with and without subjects of their own.
 #[tokio::test]
 async fn an_outside_text_makes_no_line_of_its_own_in_the_log() {
-    for ordering in [Ordering::Tenant, Ordering::Subject { in_flight: 2 }] {
+    for by_subject in [false, true] {
         let stage = Stage::new();
         let (written, _guard) = Written::collect();
         stage.table.append(NewMessage::new(tenant(HOSTILE), HOSTILE, HOSTILE, "{}"));
-        let builder = stage.builder(config().ordering(ordering), Hostile(0.into()));
+        let builder = stage.builder(config(), hostile(by_subject));
         let relay = builder.observer(Panicking).build().unwrap();
         let running = relay.start().unwrap();
         stage.until(|| stage.all_marked()).await;
         // The probe after it finds nothing, which is how the tenant is well again.
         stage.pass(POLL * 2).await;
         running.stop().await.unwrap();
-        let told = match ordering {
-            Ordering::Tenant => ["tenant backs off", "backs off further", "tenant recovered"],
-            _ => ["subject is held back", "subject waits on", "subject recovered"],
+        let told = if by_subject {
+            ["subject is held back", "subject waits on", "subject recovered"]
+        } else {
+            ["tenant backs off", "backs off further", "tenant recovered"]
         };
         for what in told {
             written.assert_tells(what);
@@ -123,10 +129,10 @@ async fn a_databases_words_make_no_line_of_their_own_in_the_log() {
 /// Health's line, and that of each tenant, while a subject or the whole tenant backs off and is behind.
 #[tokio::test]
 async fn an_outside_text_makes_no_line_of_its_own_in_healths_texts() {
-    for ordering in [Ordering::Tenant, Ordering::Subject { in_flight: 2 }] {
+    for by_subject in [false, true] {
         let stage = Stage::new();
         stage.table.append(NewMessage::new(tenant(HOSTILE), HOSTILE, HOSTILE, "{}"));
-        let relay = stage.builder(config().ordering(ordering), Hostile(0.into())).build().unwrap();
+        let relay = stage.builder(config(), hostile(by_subject)).build().unwrap();
         let _running = relay.start().unwrap();
         calm().await;
         let report = relay.health().check().await;
@@ -165,10 +171,10 @@ async fn healths_line_has_an_end_whatever_the_number_of_tenants() {
 /// What is kept of a refusal, for as long as the tenant or the subject waits.
 #[tokio::test]
 async fn what_is_kept_of_a_refusal_is_cut() {
-    for ordering in [Ordering::Tenant, Ordering::Subject { in_flight: 2 }] {
+    for by_subject in [false, true] {
         let stage = Stage::new();
         stage.table.append(NewMessage::new(tenant("acme"), "kind", "subject", "{}"));
-        let relay = stage.builder(config().ordering(ordering), Hostile(0.into())).build().unwrap();
+        let relay = stage.builder(config(), hostile(by_subject)).build().unwrap();
         let _running = relay.start().unwrap();
         calm().await;
         let report = relay.health().check().await;
@@ -191,7 +197,7 @@ async fn a_subject_with_an_endless_name_is_not_kept_by_the_relay() {
     let stage = Stage::by_subject();
     let long = "s".repeat(100_000);
     stage.write_about("acme", [long.as_str(), "short"]);
-    let relay = stage.builder(config().ordering(Ordering::Subject { in_flight: 1 }), Hostile(0.into()));
+    let relay = stage.builder(config(), Publishing::by_subject(Hostile(0.into()), 1));
     let relay = relay.observer(stage.seen.clone()).build().unwrap();
     let _running = relay.start().unwrap();
     calm().await;

@@ -1,10 +1,10 @@
-//! `Ordering::Pipelined`: several messages on their way over one ordered connection, and a prefix that is marked.
+//! Pipelined: several messages on their way over one ordered connection, and a prefix that is marked.
 
 use std::time::Duration;
 
 use outbox_core::{
-    Accepted, ConfigProblem, Delivery, MessageId, OrderedPublisher, Ordering, PublishError, Publisher,
-    RefusalClass, Relay, RelayConfigBuilder, StoreOperation, async_trait,
+    Accepted, Delivery, MessageId, OrderedPublisher, PublishError, Publisher, Publishing, RefusalClass,
+    Relay, RelayConfigBuilder, StoreOperation, async_trait,
 };
 use outbox_memory::MemoryStore;
 use outbox_testkit::{PublishFault, When};
@@ -13,24 +13,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::outlets::Ordered;
 use crate::stage::{Stage, calm, config, tenant};
 
-fn pipelined(in_flight: usize) -> RelayConfigBuilder {
-    config().ordering(Ordering::Pipelined { in_flight })
-}
-
 fn relay(stage: &Stage, config: RelayConfigBuilder) -> Relay {
-    let config = config.build().unwrap();
-    let builder = Relay::builder_ordered(stage.store.clone(), Ordered(stage.recorder.clone()), config);
-    let builder = builder.clock(std::sync::Arc::new(stage.clock.clone())).seed(7);
-    builder.observer(stage.seen.clone()).build().unwrap()
-}
-
-/// A publisher that does not declare its order is refused when the relay is built.
-#[test]
-fn a_publisher_that_declares_no_order_is_refused() {
-    let stage = Stage::new();
-    let refused = stage.builder(pipelined(4), stage.recorder.clone()).build().unwrap_err();
-    assert_eq!(refused.problems(), [ConfigProblem::PublisherNotOrdered]);
-    assert!(refused.to_string().contains("Relay::builder_ordered"), "{refused}");
+    stage.relay_of(config, Publishing::pipelined(Ordered(stage.recorder.clone()), 4))
 }
 
 /// Messages are begun in id order, so many at once and no more, whatever order they are answered in.
@@ -42,7 +26,7 @@ async fn messages_are_begun_by_id_and_so_many_at_once() {
         let millis = [40, 10, 30, 20][place % 4];
         stage.publisher.fail(When::Message(*id), PublishFault::Slow(Duration::from_millis(millis)));
     }
-    let _running = relay(&stage, pipelined(4)).start().unwrap();
+    let _running = relay(&stage, config()).start().unwrap();
     calm().await;
     assert_eq!(stage.tried(), ids[..4]);
     stage.until(|| stage.all_marked()).await;
@@ -67,7 +51,7 @@ async fn a_failure_marks_the_prefix_and_what_was_accepted_beyond_it_comes_again(
         for id in [ids[1], ids[3], ids[4]] {
             stage.publisher.fail_times(1, When::Message(id), PublishFault::Slow(Duration::from_millis(100)));
         }
-        let config = pipelined(4).publish_timeout(Duration::from_secs(1));
+        let config = config().publish_timeout(Duration::from_secs(1));
         let _running = relay(&stage, config).start().unwrap();
         stage.until(|| !stage.seen.back_offs("a").is_empty()).await;
         assert_eq!(stage.marked("a"), ids[..2], "{fault:?}");
@@ -90,7 +74,7 @@ async fn exactly_the_accepted_prefix_is_marked() {
     for id in [ids[0], ids[1]] {
         stage.publisher.fail_times(1, When::Message(id), PublishFault::Slow(Duration::from_millis(100)));
     }
-    let _running = relay(&stage, pipelined(4)).start().unwrap();
+    let _running = relay(&stage, config()).start().unwrap();
     stage.until(|| !stage.seen.back_offs("a").is_empty()).await;
     assert_eq!((stage.tried(), stage.marked("a")), (ids[..3].to_vec(), ids[..2].to_vec()));
     stage.until(|| stage.all_marked()).await;
@@ -123,8 +107,8 @@ async fn more_than_tokios_budget_at_once_stay_in_order() {
     let ids = table.append_all((0..MANY).map(|_| crate::stage::message("a")));
     let (wire, mut connection) = mpsc::channel(MANY);
     let many = u32::try_from(MANY).unwrap();
-    let config = pipelined(MANY).initial_batch(many).max_batch(many).build().unwrap();
-    let relay = Relay::builder_ordered(table, Wired(wire), config).build().unwrap();
+    let config = config().initial_batch(many).max_batch(many).build().unwrap();
+    let relay = Relay::builder(table, Publishing::pipelined(Wired(wire), MANY), config).build().unwrap();
     let _running = relay.start().unwrap();
     let mut sent = Vec::new();
     while sent.len() < MANY {

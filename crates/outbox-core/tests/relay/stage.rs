@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use outbox_core::{
-    MessageId, NewMessage, ProbeRequest, Publisher, Relay, RelayBuilder, RelayConfig, RelayConfigBuilder,
+    MessageId, NewMessage, ProbeRequest, Publishing, Relay, RelayBuilder, RelayConfig, RelayConfigBuilder,
     Store, TenantId, Tenants,
 };
 use outbox_memory::MemoryStore;
@@ -61,13 +61,22 @@ impl Stage {
     }
 
     pub(crate) fn relay_with(&self, config: RelayConfigBuilder) -> Relay {
-        self.builder(config, self.recorder.clone()).observer(self.seen.clone()).build().unwrap()
+        self.relay_of(config, self.recorder.clone())
+    }
+
+    /// A relay that publishes in this way.
+    pub(crate) fn relay_of(&self, config: RelayConfigBuilder, publishing: impl Into<Publishing>) -> Relay {
+        self.builder(config, publishing).observer(self.seen.clone()).build().unwrap()
     }
 
     /// A relay with a publisher of the test's own, and no observer.
-    pub(crate) fn builder(&self, config: RelayConfigBuilder, publisher: impl Publisher) -> RelayBuilder {
+    pub(crate) fn builder(
+        &self,
+        config: RelayConfigBuilder,
+        publishing: impl Into<Publishing>,
+    ) -> RelayBuilder {
         let config = config.build().unwrap();
-        Relay::builder(self.store.clone(), publisher, config).clock(Arc::new(self.clock.clone())).seed(7)
+        Relay::builder(self.store.clone(), publishing, config).clock(Arc::new(self.clock.clone())).seed(7)
     }
 
     /// Commits so many messages of a tenant.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use std::sync::Arc;
 
-use outbox_core::{Ordering, RefusalClass, Relay, RelayHandle, StoreOperation};
+use outbox_core::{Publishing, RefusalClass, Relay, RelayHandle, StoreOperation};
 use outbox_testkit::{PublishFault, StoreFault, When};
 use proptest::prelude::*;
 
@@ -110,20 +110,16 @@ async fn play(stage: &Stage, way: Way, steps: &[Step]) -> bool {
             config().stop_timeout(Duration::from_millis(500)).publish_timeout(Duration::from_secs(2));
         let config = config.store_timeout(Duration::from_secs(5));
         let (store, publisher) = (stage.store.clone(), stage.publisher.clone());
-        let builder = match way {
-            Way::Tenant => Relay::builder(store, publisher, config.build().unwrap()),
-            Way::Subject => {
-                let config = config.ordering(Ordering::Subject { in_flight: 3 });
-                Relay::builder(store, publisher, config.build().unwrap())
-            }
-            Way::Pipelined => {
-                let config = config.ordering(Ordering::Pipelined { in_flight: 3 });
-                Relay::builder_ordered(store, Ordered(publisher), config.build().unwrap())
-            }
+        let publishing = match way {
+            Way::Tenant => Publishing::in_order(publisher),
+            Way::Subject => Publishing::by_subject(publisher, 3),
+            Way::Pipelined => Publishing::pipelined(Ordered(publisher), 3),
             Way::Slices => {
-                Relay::builder_batch(store, Slices::of(publisher), config.max_slice(7).build().unwrap())
+                let bounds = outbox_core::Slices::default().with_max_messages(7);
+                Publishing::in_slices(Slices::of(publisher), bounds)
             }
         };
+        let builder = Relay::builder(store, publishing, config.build().unwrap());
         builder.clock(Arc::new(stage.clock.clone())).observer(stage.seen.clone()).seed(seed).build().unwrap()
     });
     let mut running: Vec<Option<RelayHandle>> =

@@ -1,11 +1,11 @@
-//! `Ordering::Subject`: one message of a subject at a time, subjects side by side; a subject waits alone.
+//! By subject: one message of a subject at a time, subjects side by side; a subject waits alone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    Accepted, ClaimRequest, Delivery, DrainOutcome, OperationKind, Ordering, PublishError, Publisher,
+    Accepted, ClaimRequest, Delivery, DrainOutcome, OperationKind, PublishError, Publisher, Publishing,
     RefusalClass, Relay, RelayConfigBuilder, StoreOperation, TenantCondition, TenantState, async_trait,
 };
 use outbox_testkit::{PublishFault, Recorder, When};
@@ -16,8 +16,8 @@ use crate::stage::{POLL, Stage, calm, config, tenant};
 
 const BOUND: usize = ClaimRequest::MAX_EXCLUDED_SUBJECTS;
 
-fn by_subject(in_flight: usize) -> RelayConfigBuilder {
-    config().ordering(Ordering::Subject { in_flight })
+fn relay(stage: &Stage, in_flight: usize, config: RelayConfigBuilder) -> Relay {
+    stage.relay_of(config, Publishing::by_subject(stage.recorder.clone(), in_flight))
 }
 
 fn names(count: usize) -> Vec<String> {
@@ -59,7 +59,10 @@ async fn so_many_subjects_are_in_flight_as_the_ordering_says() {
         stage.write_about("a", subjects.iter().map(String::as_str));
     }
     let together = Recorder::around(Together(Arc::new(Barrier::new(32)))).by_subject();
-    let relay = stage.builder(by_subject(32).initial_batch(300), together.clone()).build().unwrap();
+    let relay = stage
+        .builder(config().initial_batch(300), Publishing::by_subject(together.clone(), 32))
+        .build()
+        .unwrap();
     let _running = relay.start().unwrap();
     stage.until(|| stage.all_marked()).await;
     assert_eq!(together.most_in_flight(), 32);
@@ -76,7 +79,7 @@ async fn a_refused_subject_waits_alone_and_the_others_go_on() {
     let ids = stage.write_about("a", ["x", "y", "x", "z", "y", "x"]);
     let refuse = PublishFault::Refuse(RefusalClass::Rejected);
     stage.publisher.fail(When::Message(ids[2]), refuse);
-    let relay = stage.relay_with(by_subject(4));
+    let relay = relay(&stage, 4, config());
     let _running = relay.start().unwrap();
     stage.pass(Duration::from_millis(1)).await;
     assert_eq!(stage.marked("a"), [ids[0], ids[1], ids[3], ids[4]]);
@@ -125,7 +128,7 @@ async fn more_than_a_full_batch_in_a_refused_subject_keeps_nobody_else() {
     let others = names(3);
     let behind = stage.write_about("a", (0..90).map(|nth| others[nth % 3].as_str()));
     stage.publisher.fail(When::Message(stuck[0]), PublishFault::Refuse(RefusalClass::Refused));
-    let _running = stage.relay_with(by_subject(8)).start().unwrap();
+    let _running = relay(&stage, 8, config()).start().unwrap();
     stage.pass(Duration::from_millis(1)).await;
     assert_eq!(stage.marked("a"), behind, "without waiting for a poll");
     assert_eq!(stage.recorder.deliveries().iter().filter(|d| d.subject_id == "stuck").count(), 1);
@@ -141,7 +144,7 @@ async fn a_hanging_subject_is_held_back_at_the_publish_deadline() {
     let stage = Stage::by_subject();
     let ids = stage.write_about("a", ["x", "y", "x", "y", "y"]);
     stage.publisher.fail_times(1, When::Message(ids[0]), PublishFault::Hang);
-    let relay = stage.relay_with(by_subject(4).publish_timeout(Duration::from_secs(5)));
+    let relay = relay(&stage, 4, config().publish_timeout(Duration::from_secs(5)));
     let _running = relay.start().unwrap();
     stage.pass(Duration::from_secs(5) - Duration::from_millis(1)).await;
     assert_eq!(stage.broker.accepted(&tenant("a")), [ids[1], ids[3], ids[4]]);
@@ -160,7 +163,7 @@ async fn more_refused_subjects_than_a_claim_can_leave_out_back_the_tenant_off() 
     let subjects = names(BOUND * 5);
     stage.write_about("a", subjects.iter().map(String::as_str));
     stage.publisher.fail(When::Every, PublishFault::Refuse(RefusalClass::Unavailable));
-    let _running = stage.relay_with(by_subject(8)).start().unwrap();
+    let _running = relay(&stage, 8, config()).start().unwrap();
     stage.until(|| !stage.seen.back_offs("a").is_empty()).await;
     let tried = stage.tried().len();
     assert!((BOUND..BOUND + 9).contains(&tried), "{tried} publishes before the tenant waits");
@@ -184,7 +187,7 @@ async fn a_subject_that_another_relay_served_is_told_to_have_recovered() {
     let stage = Stage::by_subject();
     let ids = stage.write_about("a", ["x", "y"]);
     stage.publisher.fail(When::Message(ids[0]), PublishFault::Refuse(RefusalClass::Refused));
-    let _running = stage.relay_with(by_subject(4)).start().unwrap();
+    let _running = relay(&stage, 4, config()).start().unwrap();
     stage.pass(Duration::from_millis(1)).await;
     assert_eq!(told_to_wait(&stage), BTreeSet::from(["x".to_owned()]));
     let other = Relay::builder(stage.table.clone(), Recorder::new(), config().build().unwrap());
@@ -205,8 +208,8 @@ async fn slow_refusals_of_more_subjects_than_a_claim_can_leave_out_back_the_tena
         stage.write_about("a", subjects.iter().map(String::as_str));
         stage.publisher.fail(When::Every, PublishFault::Hang);
         let many = u32::try_from(subjects.len()).unwrap();
-        let config = by_subject(in_flight).initial_batch(many).publish_timeout(Duration::from_secs(2));
-        let _running = stage.relay_with(config).start().unwrap();
+        let config = config().initial_batch(many).publish_timeout(Duration::from_secs(2));
+        let _running = relay(&stage, in_flight, config).start().unwrap();
         stage.pass(Duration::from_secs(2)).await;
         assert_eq!(stage.seen.back_offs("a").len(), 1, "{in_flight} in flight");
         stage.pass(Duration::from_secs(300)).await;
@@ -227,7 +230,7 @@ async fn a_lost_session_begins_nothing_more_and_marks_nothing() {
     let subjects = names(12);
     let ids = stage.write_about("a", subjects.iter().map(String::as_str));
     stage.publisher.fail(When::Every, PublishFault::Slow(Duration::from_secs(2)));
-    let _running = stage.relay_with(by_subject(4).max_batch_time(Duration::from_secs(600))).start().unwrap();
+    let _running = relay(&stage, 4, config().max_batch_time(Duration::from_secs(600))).start().unwrap();
     stage.pass(Duration::from_secs(3)).await;
     assert_eq!((stage.tried(), stage.table.kill_sessions()), (ids[..8].to_vec(), 1));
     stage.until(|| !stage.seen.back_offs("a").is_empty()).await;
@@ -247,7 +250,7 @@ async fn a_stop_finishes_all_that_is_in_flight_and_marks_it() {
         let fault = if place == 1 { PublishFault::Hang } else { slow };
         stage.publisher.fail_times(1, When::Message(*id), fault);
     }
-    let running = stage.relay_with(by_subject(4)).start().unwrap();
+    let running = relay(&stage, 4, config()).start().unwrap();
     stage.pass(Duration::from_millis(50)).await;
     let stopped = tokio::spawn(running.stop());
     stage.pass(Duration::from_secs(10)).await;
@@ -265,7 +268,7 @@ async fn a_drain_goes_past_a_refused_subject() {
     let stage = Stage::by_subject();
     let ids = stage.write_about("a", std::iter::repeat_n("stuck", 100).chain(["x", "y", "x"]));
     stage.publisher.fail(When::Message(ids[0]), PublishFault::Refuse(RefusalClass::Refused));
-    let relay = stage.relay_with(by_subject(4));
+    let relay = relay(&stage, 4, config());
     let report = relay.drain().await.unwrap();
     assert_eq!((report.published, stage.marked("a")), (3, ids[100..].to_vec()));
     let outcome = &report.tenants[&tenant("a")];

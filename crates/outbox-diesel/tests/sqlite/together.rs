@@ -35,8 +35,7 @@ async fn relay_process() {
         orm => panic!("no such ORM: {orm}"),
     };
     let config = RelayConfig::builder().tenants(TENANTS).poll_interval(Duration::from_millis(3)).build();
-    let publisher = Arc::new(Said(orm.clone()));
-    let relay = Relay::builder_shared(store, publisher, config.expect("a configuration"));
+    let relay = Relay::builder(store, Said(orm.clone()), config.expect("a configuration"));
     let handle = relay.build().expect("a relay").start().expect("started");
     say(&format!("ready {orm}"));
     let told_to_stop =

@@ -49,7 +49,7 @@ async fn relays_on_sqlx_and_on_diesel_take_turns_on_one_file_and_never_overlap()
     for (store, count) in stores.into_iter().zip(&counts) {
         let publisher = Counted { recorder: recorder.clone(), count: Arc::clone(count) };
         let config = RelayConfig::builder().tenants(TENANTS).poll_interval(Duration::from_millis(3)).build();
-        let relay = Relay::builder_shared(store, Arc::new(publisher), config.expect("a configuration"));
+        let relay = Relay::builder(store, publisher, config.expect("a configuration"));
         handles.push(relay.build().expect("a relay").start().expect("started"));
     }
     let mut written = 0;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::{MessageId, Ordering, RefusalClass, Relay, RelayConfig, StoreOperation, Timestamp};
+use outbox_core::{MessageId, Publishing, RefusalClass, Relay, RelayConfig, StoreOperation, Timestamp};
 use outbox_otel::{MetricsObserver, TenantLabel, names};
 use outbox_testkit::{FaultyPublisher, FaultyStore, PublishFault, Recorder, StoreFault, When};
 
@@ -79,9 +79,9 @@ async fn subjects_that_back_off_alone_are_counted() {
         let refused = PublishFault::Refuse(RefusalClass::Refused);
         setup.publisher.fail(When::Message(MessageId::new(id)), refused);
     }
-    let config = RelayConfig::builder().discover_tenants();
-    let config = config.ordering(Ordering::Subject { in_flight: 1 }).build().expect("valid");
-    let relay = Relay::builder(setup.store.clone(), setup.publisher.clone(), config);
+    let config = RelayConfig::builder().discover_tenants().build().expect("valid");
+    let publishing = Publishing::by_subject(setup.publisher.clone(), 1);
+    let relay = Relay::builder(setup.store.clone(), publishing, config);
     let relay = relay.clock(Arc::new(setup.outbox.clock.clone())).seed(1);
     let observer = MetricsObserver::new(&setup.meters.meter());
     let relay = relay.observer(observer.with_clock(Arc::new(setup.outbox.clock.clone())));

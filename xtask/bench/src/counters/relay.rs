@@ -1,7 +1,7 @@
 //! What a message costs in the relay alone: on the store in memory, without the rows' own.
 
 use anyhow::{Context, Result};
-use outbox_core::{MessageId, NewMessage, OrderedPublisher, Ordering, Relay, Store as _, TenantId};
+use outbox_core::{MessageId, NewMessage, OrderedPublisher, Publishing, Relay, Store as _, TenantId};
 use outbox_memory::MemoryStore;
 
 use super::{ROWS, config, drain};
@@ -16,11 +16,12 @@ impl OrderedPublisher for Ledger {}
 
 /// Allocations of a message, one after the other and pipelined.
 pub(super) async fn count(allocations: fn() -> u64) -> Result<[f64; 2]> {
-    let strict = one(allocations, Ordering::Tenant).await?;
-    Ok([strict, one(allocations, Ordering::Pipelined { in_flight: IN_FLIGHT }).await?])
+    let strict = one(allocations, Publishing::in_order).await?;
+    let pipelined = one(allocations, |ledger| Publishing::pipelined(ledger, IN_FLIGHT)).await?;
+    Ok([strict, pipelined])
 }
 
-async fn one(allocations: fn() -> u64, ordering: Ordering) -> Result<f64> {
+async fn one(allocations: fn() -> u64, publishing: impl FnOnce(Ledger) -> Publishing) -> Result<f64> {
     let memory = MemoryStore::new();
     let tenant = TenantId::new("tenant-0")?;
     let message = |number: u64| {
@@ -34,8 +35,7 @@ async fn one(allocations: fn() -> u64, ordering: Ordering) -> Result<f64> {
     drop(memory.pending(&tenant, everything).await?);
     let reading = allocations() - before;
     let before = allocations();
-    let config = config().ordering(ordering).build()?;
-    let relay = Relay::builder_ordered(memory, ledger.clone(), config).build()?;
+    let relay = Relay::builder(memory, publishing(ledger.clone()), config().build()?).build()?;
     drain(&relay, &ledger, ROWS).await?;
     let drained = allocations() - before;
     Ok(as_f64(drained.saturating_sub(reading)) / as_f64(ROWS))

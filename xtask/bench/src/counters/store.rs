@@ -63,7 +63,7 @@ async fn one(bed: &Bed, settling: Settling, allocations: fn() -> u64) -> Result<
 /// Publishes what the table was filled with.
 async fn drain_all(store: &Arc<dyn Store>, filled: Filled) -> Result<()> {
     let ledger = Ledger::new(filled.first, usize::try_from(filled.rows)?, 1);
-    let relay = Relay::builder_shared(Arc::clone(store), Arc::new(ledger.clone()), config().build()?);
+    let relay = Relay::builder(Arc::clone(store), ledger.clone(), config().build()?);
     drain(&relay.build()?, &ledger, filled.rows).await
 }
 

@@ -7,13 +7,14 @@ use crate::relay::turn::{Member, SweepEnd};
 use crate::text::with_causes;
 use crate::{
     BatchPublisher, Claim, Delivery, Headers, Operation, OutboxMessage, Outcome, PublishError, RefusalCause,
-    RelayConfig, StoreError,
+    Slices, StoreError,
 };
 
 /// What is accepted is a prefix.
 pub(super) async fn deliver(
     batch: &mut Batch<'_>,
     publisher: &dyn BatchPublisher,
+    slices: Slices,
     mut claim: Box<dyn Claim>,
 ) -> Result<Ended, StoreError> {
     let mut rest = batch.messages;
@@ -23,7 +24,7 @@ pub(super) async fn deliver(
         if end.is_some() {
             return Ok((claim, end));
         }
-        let (slice, later) = rest.split_at(slice_len(rest, &batch.shared.config));
+        let (slice, later) = rest.split_at(slice_len(rest, slices));
         rest = later;
         batch.begun += slice.len();
         let (accepted, end) = publish_slice(batch, publisher, slice).await;
@@ -36,11 +37,11 @@ pub(super) async fn deliver(
 }
 
 /// How many messages the next slice has: at least one.
-fn slice_len(rest: &[OutboxMessage], config: &RelayConfig) -> usize {
+fn slice_len(rest: &[OutboxMessage], slices: Slices) -> usize {
     let mut bytes = 0_usize;
-    let fits = rest.iter().take(config.max_slice.get() as usize).take_while(|message| {
+    let fits = rest.iter().take(slices.max_messages).take_while(|message| {
         bytes = bytes.saturating_add(message.payload_len());
-        bytes <= config.max_slice_bytes
+        bytes <= slices.max_bytes
     });
     fits.count().max(1).min(rest.len())
 }

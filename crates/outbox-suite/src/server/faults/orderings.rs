@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    Accepted, BatchOutcome, BatchPublisher, Delivery, MessageId, NewMessage, OrderedPublisher, Ordering,
-    PublishError, Publisher, RefusalClass, Relay, RelayConfigBuilder, RelayHandle, SystemClock, async_trait,
+    Accepted, BatchOutcome, BatchPublisher, Delivery, MessageId, NewMessage, OrderedPublisher, PublishError,
+    Publisher, Publishing, RefusalClass, Relay, RelayHandle, Slices, SystemClock, async_trait,
 };
 use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
 
-use crate::AnyStore;
 use crate::server::{Driver, ServerDatabase, Stage, quick, tenant};
 
 /// A publisher that keeps order by itself, and one that takes slices.
@@ -60,12 +59,11 @@ fn flaky(publisher: Recorder) -> FaultyPublisher {
     faulty
 }
 
-fn replicas(
-    stage: &Stage<impl ServerDatabase>,
-    config: impl Fn() -> RelayConfigBuilder,
-    relay: impl Fn(AnyStore, outbox_core::RelayConfig) -> Relay,
-) -> Vec<RelayHandle> {
-    let start = |_| relay(stage.store(4), config().build().unwrap()).start().unwrap();
+fn replicas(stage: &Stage<impl ServerDatabase>, publishing: &Publishing) -> Vec<RelayHandle> {
+    let start = |_| {
+        let relay = Relay::builder(stage.store(4), publishing.clone(), quick().build().unwrap());
+        relay.build().unwrap().start().unwrap()
+    };
     (0..2).map(start).collect()
 }
 
@@ -86,10 +84,7 @@ pub(crate) async fn subjects_keep_their_order_and_a_refused_one_keeps_nobody_els
     let broker = Recorder::new().by_subject();
     let faulty = flaky(broker.clone());
     faulty.fail(When::Message(stuck[0]), PublishFault::Refuse(RefusalClass::Rejected));
-    let config = || quick().ordering(Ordering::Subject { in_flight: 8 });
-    let running = replicas(&stage, config, |store, config| {
-        Relay::builder(store, faulty.clone(), config).build().unwrap()
-    });
+    let running = replicas(&stage, &Publishing::by_subject(faulty.clone(), 8));
     let left = "SELECT count(*) = 150 FROM outbox_message WHERE published_at IS NULL";
     stage.database.wait_until(left).await;
     let mut accepted = broker.accepted(&tenant("acme"));
@@ -111,11 +106,8 @@ pub(crate) async fn slices_keep_the_tenants_order_and_repeat_nothing<D: ServerDa
     let (stuck, others) = write(&stage).await;
     let broker = Recorder::new();
     let publisher = Flaky(Recorder::around(flaky(broker.clone())));
-    let running = replicas(
-        &stage,
-        || quick().max_slice(20),
-        |store, config| Relay::builder_batch(store, publisher.clone(), config).build().unwrap(),
-    );
+    let slices = Slices::default().with_max_messages(20);
+    let running = replicas(&stage, &Publishing::in_slices(publisher, slices));
     stage.wait_until_published().await;
     stop(running).await;
     assert_eq!(broker.accepted(&tenant("acme")), [stuck, others].concat());
@@ -132,10 +124,7 @@ pub(crate) async fn a_pipeline_loses_nothing_and_ends_in_order<D: ServerDatabase
     let faulty = flaky(broker.clone());
     faulty.fail_times(20, When::Every, PublishFault::Slow(Duration::from_millis(2)));
     let publisher = Flaky(Recorder::around(faulty).unordered());
-    let config = || quick().ordering(Ordering::Pipelined { in_flight: 8 });
-    let running = replicas(&stage, config, |store, config| {
-        Relay::builder_ordered(store, publisher.clone(), config).build().unwrap()
-    });
+    let running = replicas(&stage, &Publishing::pipelined(publisher, 8));
     stage.wait_until_published().await;
     stop(running).await;
     let mut accepted = broker.accepted(&tenant("acme"));
