@@ -39,7 +39,7 @@ pub use crate::health::{
 };
 pub use crate::message::{Headers, InvalidTenantId, MessageId, NewMessage, OutboxMessage, Payload, TenantId};
 pub use crate::observer::{
-    Details, Labels, Notice, Observation, Observer, Operation, OperationKind, Outcome, RefusalCause,
+    Notice, Observation, Observer, Operation, OperationKind, Outcome, RefusalCause, Share,
 };
 pub use crate::publisher::{
     Accepted, BatchOutcome, BatchPublisher, Delivery, OrderedPublisher, PublishError, Publisher, RefusalClass,

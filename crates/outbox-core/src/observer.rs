@@ -74,70 +74,102 @@ impl fmt::Display for OperationKind {
     }
 }
 
-/// An operation that begins.
+/// An operation that begins. Each is about one outbox: the store's source.
+///
+/// What it says of a message has as many values as there are messages, and belongs on a span; a tenant and a message's
+/// kind have few, and may be attributes of a metric.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Operation<'a> {
-    /// What is being done.
-    pub kind: OperationKind,
-    /// Which outbox it is about: the store's source.
-    pub source: &'a str,
-    /// What has few values, and may be an attribute of a metric.
-    pub labels: Labels<'a>,
-    /// What has as many values as there are messages, and belongs on a span only.
-    pub details: Details<'a>,
+pub enum Operation<'a> {
+    /// Looking for each tenant's oldest message.
+    #[non_exhaustive]
+    Probe {
+        /// Which outbox.
+        source: &'a str,
+    },
+    /// Taking tenants and reading their messages.
+    #[non_exhaustive]
+    Claim {
+        /// Which outbox.
+        source: &'a str,
+        /// Whom to take, and how many messages of each at most.
+        tenants: &'a [Share<'a>],
+    },
+    /// Handing one message to the publisher.
+    #[non_exhaustive]
+    Publish {
+        /// Which outbox.
+        source: &'a str,
+        /// The message.
+        message: &'a OutboxMessage,
+        /// Which attempt at it.
+        attempt: u32,
+    },
+    /// Asking, between two messages, whether the claim still lives.
+    #[non_exhaustive]
+    Verify {
+        /// Which outbox.
+        source: &'a str,
+        /// Who is held, and how many messages of each were accepted before.
+        tenants: &'a [Share<'a>],
+    },
+    /// Marking what was published and giving the tenants back.
+    #[non_exhaustive]
+    Settle {
+        /// Which outbox.
+        source: &'a str,
+        /// Who is held, and how many messages of each were accepted. It may be more than are to be marked: what was
+        /// accepted behind a failure, where messages are [pipelined](crate::Publishing::pipelined), comes again.
+        tenants: &'a [Share<'a>],
+    },
 }
 
-/// What an operation is about, as far as that has few values.
-#[derive(Debug, Clone, Copy, Default)]
+/// A tenant's part in an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Labels<'a> {
-    /// Whose messages; none for a probe, which is about all.
-    pub tenant: Option<&'a TenantId>,
-    /// The message's kind; for a publish only.
-    pub message_kind: Option<&'a str>,
+pub struct Share<'a> {
+    /// Whose.
+    pub tenant: &'a TenantId,
+    /// How many messages.
+    pub messages: usize,
 }
 
-/// What an operation is about, as far as that differs from message to message.
-#[derive(Debug, Clone, Copy, Default)]
-#[non_exhaustive]
-pub struct Details<'a> {
-    /// The message; for a publish only.
-    pub message: Option<&'a OutboxMessage>,
-    /// Which attempt at it; for a publish only.
-    pub attempt: Option<u32>,
-    /// How many messages: a claim's limit, those that were accepted before a verification, a settlement's size.
-    pub messages: Option<usize>,
+impl<'a> Share<'a> {
+    pub(crate) fn of(tenant: &'a TenantId, messages: usize) -> Self {
+        Self { tenant, messages }
+    }
 }
 
 impl<'a> Operation<'a> {
-    pub(crate) fn probe(source: &'a str) -> Self {
-        Self { kind: OperationKind::Probe, source, labels: Labels::default(), details: Details::default() }
+    /// What is being done.
+    pub const fn kind(&self) -> OperationKind {
+        match self {
+            Self::Probe { .. } => OperationKind::Probe,
+            Self::Claim { .. } => OperationKind::Claim,
+            Self::Publish { .. } => OperationKind::Publish,
+            Self::Verify { .. } => OperationKind::Verify,
+            Self::Settle { .. } => OperationKind::Settle,
+        }
     }
 
-    pub(crate) fn claim(source: &'a str, tenant: &'a TenantId, limit: usize) -> Self {
-        Self::batch(OperationKind::Claim, source, tenant, limit)
+    /// Which outbox it is about: the store's source.
+    pub const fn source(&self) -> &'a str {
+        match self {
+            Self::Probe { source }
+            | Self::Claim { source, .. }
+            | Self::Publish { source, .. }
+            | Self::Verify { source, .. }
+            | Self::Settle { source, .. } => source,
+        }
     }
 
-    pub(crate) fn verify(source: &'a str, tenant: &'a TenantId, accepted: usize) -> Self {
-        Self::batch(OperationKind::Verify, source, tenant, accepted)
-    }
-
-    pub(crate) fn settle(source: &'a str, tenant: &'a TenantId, published: usize) -> Self {
-        Self::batch(OperationKind::Settle, source, tenant, published)
-    }
-
-    fn batch(kind: OperationKind, source: &'a str, tenant: &'a TenantId, messages: usize) -> Self {
-        let labels = Labels { tenant: Some(tenant), message_kind: None };
-        Self { kind, source, labels, details: Details { messages: Some(messages), ..Details::default() } }
-    }
-
-    pub(crate) fn publish(source: &'a str, message: &'a OutboxMessage, attempt: u32) -> Self {
-        Self {
-            kind: OperationKind::Publish,
-            source,
-            labels: Labels { tenant: Some(&message.tenant_id), message_kind: Some(&message.kind) },
-            details: Details { message: Some(message), attempt: Some(attempt), messages: None },
+    /// The tenants of a claim, a verification or a settlement.
+    pub const fn tenants(&self) -> &'a [Share<'a>] {
+        match self {
+            Self::Claim { tenants, .. } | Self::Verify { tenants, .. } | Self::Settle { tenants, .. } => {
+                tenants
+            }
+            Self::Probe { .. } | Self::Publish { .. } => &[],
         }
     }
 }
@@ -148,13 +180,13 @@ impl<'a> Operation<'a> {
 pub enum Outcome<'a> {
     /// A probe: the tenants that have something.
     Probed(&'a [OldestPending]),
-    /// A claim: held, with so many messages.
+    /// A claim: these are held. Any other that was asked for, another holds.
     #[non_exhaustive]
     Claimed {
-        /// How many messages it handed over.
-        messages: usize,
+        /// Who, and how many messages of each were handed over.
+        tenants: &'a [Share<'a>],
     },
-    /// A claim: another holds the tenant.
+    /// A claim: others hold all the tenants.
     Held,
     /// A publish: acknowledged.
     Accepted,
@@ -171,8 +203,8 @@ pub enum Outcome<'a> {
     /// A settle: so many are marked.
     #[non_exhaustive]
     Settled {
-        /// How many messages were marked.
-        messages: usize,
+        /// Who, and how many messages of each were marked.
+        tenants: &'a [Share<'a>],
     },
     /// A probe, claim, verify or settle: the store failed. After a failed verification the claim counts as lost.
     Failed(&'a StoreError),

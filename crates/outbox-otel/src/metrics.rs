@@ -12,13 +12,15 @@ use opentelemetry::KeyValue;
 use opentelemetry::global;
 use opentelemetry::metrics::Meter;
 use outbox_core::text::MAX_NAME;
-use outbox_core::{Clock, Notice, Observation, Observer, Operation, OperationKind, SystemClock, TenantId};
+use outbox_core::{
+    Clock, Notice, Observation, Observer, Operation, OutboxMessage, Share, SystemClock, TenantId,
+};
 
 use crate::value::value;
 use crate::{Broker, names};
 use gauges::Gauges;
 use instruments::Instruments;
-use observation::{PublishMeasure, StoreMeasure};
+use observation::{Member, PublishMeasure, StoreMeasure};
 
 pub use tenant::{TenantLabel, TenantMap};
 
@@ -75,25 +77,22 @@ impl MetricsObserver {
         self
     }
 
-    /// What every metric of an operation carries.
-    fn attributes(&self, operation: &Operation<'_>) -> Vec<KeyValue> {
+    /// What every metric about a tenant carries; without one, about all.
+    fn attributes(&self, source: &str, tenant: Option<&TenantId>) -> Vec<KeyValue> {
         let mut attributes = Vec::with_capacity(8);
-        attributes.push(KeyValue::new(names::SOURCE, text(operation.source)));
-        attributes.extend(operation.labels.tenant.and_then(|tenant| self.tenants.attribute(tenant)));
+        attributes.push(KeyValue::new(names::SOURCE, text(source)));
+        attributes.extend(tenant.and_then(|tenant| self.tenants.attribute(tenant)));
         attributes
     }
 
-    fn publish_attributes(&self, operation: &Operation<'_>) -> Vec<KeyValue> {
-        let mut attributes = self.attributes(operation);
+    fn publish_attributes(&self, source: &str, message: &OutboxMessage) -> Vec<KeyValue> {
+        let mut attributes = self.attributes(source, Some(&message.tenant_id));
         attributes.push(KeyValue::new(names::OPERATION_NAME, names::PUBLISH));
         attributes.push(KeyValue::new(names::OPERATION_TYPE, names::SEND));
         attributes.push(KeyValue::new(names::SYSTEM, self.broker.system()));
-        if let Some(kind) = operation.labels.message_kind {
-            let destination = self.broker.destination(kind);
-            attributes
-                .extend(destination.map(|name| KeyValue::new(names::DESTINATION, value(name, MAX_NAME))));
-            attributes.push(KeyValue::new(names::MESSAGE_KIND, text(kind)));
-        }
+        let destination = self.broker.destination(&message.kind);
+        attributes.extend(destination.map(|name| KeyValue::new(names::DESTINATION, value(name, MAX_NAME))));
+        attributes.push(KeyValue::new(names::MESSAGE_KIND, text(&message.kind)));
         attributes
     }
 
@@ -104,27 +103,27 @@ impl MetricsObserver {
 
 impl Observer for MetricsObserver {
     fn start(&self, operation: &Operation<'_>) -> Option<Box<dyn Observation>> {
-        self.gauges.set_source(operation.source);
-        let (instruments, clock) = (Arc::clone(&self.instruments), Arc::clone(&self.clock));
-        if operation.kind == OperationKind::Publish {
-            let occurred_at = operation.details.message.map(|message| message.occurred_at);
-            let attributes = self.publish_attributes(operation);
-            let gauges = Arc::clone(&self.gauges);
-            return Some(Box::new(PublishMeasure::start(
-                instruments,
-                gauges,
-                clock,
-                attributes,
-                occurred_at,
-            )));
+        let source = operation.source();
+        self.gauges.set_source(source);
+        let (instruments, gauges) = (Arc::clone(&self.instruments), Arc::clone(&self.gauges));
+        let clock = Arc::clone(&self.clock);
+        if let Operation::Publish { message, .. } = operation {
+            let attributes = self.publish_attributes(source, message);
+            let measure = PublishMeasure::start(instruments, gauges, clock, attributes, message.occurred_at);
+            return Some(Box::new(measure));
         }
+        let member = |share: &Share<'_>| Member {
+            tenant: share.tenant.clone(),
+            messages: share.messages,
+            attributes: self.attributes(source, Some(share.tenant)),
+        };
         Some(Box::new(StoreMeasure {
-            kind: operation.kind,
-            messages: operation.details.messages.unwrap_or(0),
+            kind: operation.kind(),
             started: clock.monotonic(),
-            attributes: self.attributes(operation),
+            attributes: self.attributes(source, None),
+            members: operation.tenants().iter().map(member).collect(),
             tenants: self.tenants.clone(),
-            gauges: Arc::clone(&self.gauges),
+            gauges,
             instruments,
             clock,
         }))

@@ -177,7 +177,7 @@ pub const METRICS: &[Metric] = {
         metric(VERIFY_DURATION, Histogram, "s", CLAIMS, "asking, between two messages, whether the claim still lives"),
         metric(SETTLE_DURATION, Histogram, "s", CLAIMS, "marking what was accepted and giving the tenant back"),
         metric(SETTLED_MESSAGES, Counter, "{message}", TENANTS, "messages that were marked as published"),
-        metric(UNSETTLED_MESSAGES, Counter, "{message}", TENANTS, "messages that were accepted and not marked, since their claim was lost: they are published again"),
+        metric(UNSETTLED_MESSAGES, Counter, "{message}", TENANTS, "messages that were accepted and not marked, since their claim was lost or a message before them failed: they are published again"),
         metric(PROBE_DURATION, Histogram, "s", &[ERROR_TYPE], "looking for each tenant's oldest message"),
         metric(PROBE_AGE, Gauge, "s", &[], "time since the last probe that succeeded began, or since the relay started"),
         metric(PENDING_AGE, Gauge, "s", TENANTS, "age of the oldest pending message at the last probe; 0 is caught up"),

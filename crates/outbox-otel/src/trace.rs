@@ -6,7 +6,7 @@ use opentelemetry::global::{self, BoxedTracer};
 use opentelemetry::trace::{Link, SpanBuilder, SpanKind, Status, TraceContextExt as _, Tracer};
 use opentelemetry::{Context, KeyValue};
 use outbox_core::text::MAX_REASON;
-use outbox_core::{Headers, Notice, Observation, Observer, Operation, OperationKind, OutboxMessage, Outcome};
+use outbox_core::{Headers, Notice, Observation, Observer, Operation, OutboxMessage, Outcome};
 
 use crate::error_type::error_type;
 use crate::value::value;
@@ -86,7 +86,7 @@ where
     T: Tracer,
     T::Span: Send + Sync + 'static,
 {
-    fn span(&self, source: &str, message: &OutboxMessage, attempt: Option<u32>) -> Context {
+    fn span(&self, source: &str, message: &OutboxMessage, attempt: u32) -> Context {
         let writer = propagation::extract(&message.headers);
         let destination = self.broker.destination(&message.kind);
         let name = names::span_name(destination.as_deref().unwrap_or(&message.kind));
@@ -105,8 +105,8 @@ where
         parent.with_span(span)
     }
 
-    fn attributes(&self, source: &str, message: &OutboxMessage, attempt: Option<u32>) -> Vec<KeyValue> {
-        let mut attributes = vec![
+    fn attributes(&self, source: &str, message: &OutboxMessage, attempt: u32) -> Vec<KeyValue> {
+        vec![
             KeyValue::new(names::OPERATION_NAME, names::PUBLISH),
             KeyValue::new(names::OPERATION_TYPE, names::SEND),
             KeyValue::new(names::SYSTEM, self.broker.system()),
@@ -116,9 +116,8 @@ where
             KeyValue::new(names::MESSAGE_ID, message.id.to_string()),
             KeyValue::new(names::MESSAGE_SUBJECT, text(&message.subject_id)),
             KeyValue::new(names::BODY_SIZE, i64::try_from(message.payload_len()).unwrap_or(i64::MAX)),
-        ];
-        attributes.extend(attempt.map(|attempt| KeyValue::new(names::ATTEMPT, i64::from(attempt))));
-        attributes
+            KeyValue::new(names::ATTEMPT, i64::from(attempt)),
+        ]
     }
 }
 
@@ -128,8 +127,8 @@ where
     T::Span: Send + Sync + 'static,
 {
     fn start(&self, operation: &Operation<'_>) -> Option<Box<dyn Observation>> {
-        let message = operation.details.message.filter(|_| operation.kind == OperationKind::Publish)?;
-        let context = self.span(operation.source, message, operation.details.attempt);
+        let Operation::Publish { source, message, attempt, .. } = operation else { return None };
+        let context = self.span(source, message, *attempt);
         spanned::claim(message);
         Some(Box::new(PublishSpan { context, pass_through: self.mode == TraceMode::PassThrough }))
     }

@@ -1,7 +1,7 @@
 //! Spans and events through the `tracing` crate.
 
 use std::borrow::Cow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outbox_core::text::{MAX_NAME, MAX_REASON, one_line};
 use outbox_core::{
@@ -59,15 +59,15 @@ impl Observer for TracingObserver {
         if !enabled!(target: TARGET, tracing::Level::WARN) {
             return None;
         }
-        match (operation.kind, operation.details.message) {
-            (OperationKind::Publish, Some(message)) => Some(Box::new(Publish {
+        match operation {
+            Operation::Publish { source, message, attempt, .. } => Some(Box::new(Publish {
                 place: spanned::place(message),
-                source: operation.source.to_owned(),
+                source: (*source).to_owned(),
                 tenant: message.tenant_id.clone(),
                 kind: message.kind.clone(),
                 subject: message.subject_id.clone(),
                 id: message.id,
-                attempt: operation.details.attempt.unwrap_or(1),
+                attempt: *attempt,
                 bytes: message.payload_len(),
                 system: self.broker.system(),
                 destination: self.broker.destination(&message.kind),
@@ -75,9 +75,9 @@ impl Observer for TracingObserver {
                 started: Instant::now(),
             })),
             _ => Some(Box::new(StoreCall {
-                kind: operation.kind,
-                source: operation.source.to_owned(),
-                tenant: operation.labels.tenant.cloned(),
+                kind: operation.kind(),
+                source: operation.source().to_owned(),
+                tenants: operation.tenants().iter().map(|share| share.tenant.clone()).collect(),
                 started: Instant::now(),
             })),
         }
@@ -167,7 +167,7 @@ impl Observation for Publish {
 struct StoreCall {
     kind: OperationKind,
     source: String,
-    tenant: Option<TenantId>,
+    tenants: Vec<TenantId>,
     started: Instant,
 }
 
@@ -181,29 +181,44 @@ impl Observation for StoreCall {
     fn end(self: Box<Self>, outcome: &Outcome<'_>) {
         let took = self.started.elapsed();
         let kind = self.kind;
-        let (source, tenant) = (name(&self.source), self.tenant.as_ref().map(|tenant| name(tenant.as_str())));
-        let (source, tenant) = (&*source, tenant.as_deref());
-        match outcome {
-            Outcome::Probed(oldest) => {
-                trace!(target: TARGET, source, tenants = oldest.len(), ?took, "probed");
-            }
-            Outcome::Claimed { messages: 0, .. } | Outcome::Settled { messages: 0, .. } => {
-                trace!(target: TARGET, source, tenant, ?took, "{kind}: nothing to do");
-            }
-            Outcome::Claimed { messages, .. } => {
-                debug!(target: TARGET, source, tenant, messages, ?took, "claimed");
-            }
-            Outcome::Settled { messages, .. } => {
-                debug!(target: TARGET, source, tenant, messages, ?took, "settled");
-            }
-            Outcome::Verified => trace!(target: TARGET, source, tenant, ?took, "the claim lives"),
-            Outcome::Held => trace!(target: TARGET, source, tenant, ?took, "held elsewhere"),
-            Outcome::Failed(error) => {
-                let (failed, error) = (error_type(outcome), error.to_string());
-                warn!(target: TARGET, source, tenant, ?took, failed, error, "{kind} failed");
-            }
-            _ => debug!(target: TARGET, source, tenant, ?took, "{kind} was abandoned"),
+        let source = &*name(&self.source);
+        if let Outcome::Probed(oldest) = outcome {
+            trace!(target: TARGET, source, tenants = oldest.len(), ?took, "probed");
+            return;
         }
+        if self.tenants.is_empty() {
+            // A probe that came to nothing.
+            tell(kind, source, None, took, outcome);
+        }
+        for tenant in &self.tenants {
+            tell(kind, source, Some(tenant), took, outcome);
+        }
+    }
+}
+
+/// How an operation ended for a tenant.
+fn tell(kind: OperationKind, source: &str, tenant: Option<&TenantId>, took: Duration, outcome: &Outcome<'_>) {
+    let of = tenant;
+    let tenant = tenant.map(|tenant| name(tenant.as_str()));
+    let tenant = tenant.as_deref();
+    match outcome {
+        Outcome::Claimed { tenants, .. } | Outcome::Settled { tenants, .. } => {
+            match tenants.iter().find(|share| Some(share.tenant) == of).map(|share| share.messages) {
+                None => trace!(target: TARGET, source, tenant, ?took, "held elsewhere"),
+                Some(0) => trace!(target: TARGET, source, tenant, ?took, "{kind}: nothing to do"),
+                Some(messages) if kind == OperationKind::Claim => {
+                    debug!(target: TARGET, source, tenant, messages, ?took, "claimed");
+                }
+                Some(messages) => debug!(target: TARGET, source, tenant, messages, ?took, "settled"),
+            }
+        }
+        Outcome::Verified => trace!(target: TARGET, source, tenant, ?took, "the claim lives"),
+        Outcome::Held => trace!(target: TARGET, source, tenant, ?took, "held elsewhere"),
+        Outcome::Failed(error) => {
+            let (failed, error) = (error_type(outcome), error.to_string());
+            warn!(target: TARGET, source, tenant, ?took, failed, error, "{kind} failed");
+        }
+        _ => debug!(target: TARGET, source, tenant, ?took, "{kind} was abandoned"),
     }
 }
 

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use outbox_core::{
-    Notice, Observation, Observer, Operation, OperationKind, Outcome, Relay, RelayConfig, Store,
-};
+use outbox_core::{Notice, Observation, Observer, Operation, Outcome, Relay, RelayConfig, Store};
 use tokio::io::AsyncReadExt;
 
 use super::publisher::Shipping;
@@ -40,9 +38,11 @@ struct Reporter;
 
 impl Observer for Reporter {
     fn start(&self, operation: &Operation<'_>) -> Option<Box<dyn Observation>> {
-        let tenant = operation.labels.tenant?.to_string();
-        match operation.kind {
-            OperationKind::Claim | OperationKind::Settle => Some(Box::new(Step { tenant })),
+        match operation {
+            Operation::Claim { tenants, .. } | Operation::Settle { tenants, .. } => {
+                let tenants = tenants.iter().map(|share| share.tenant.to_string()).collect();
+                Some(Box::new(Step { tenants }))
+            }
             _ => None,
         }
     }
@@ -62,7 +62,7 @@ impl Observer for Reporter {
 }
 
 struct Step {
-    tenant: String,
+    tenants: Vec<String>,
 }
 
 impl Observation for Step {
@@ -73,12 +73,13 @@ impl Observation for Step {
     }
 
     fn end(self: Box<Self>, outcome: &Outcome<'_>) {
-        let tenant = self.tenant;
         match outcome {
-            Outcome::Settled { messages, .. } if *messages > 0 => {
-                tell(&format!("{tenant}: published and marked {messages}"));
+            Outcome::Settled { tenants, .. } => {
+                for share in tenants.iter().filter(|share| share.messages > 0) {
+                    tell(&format!("{}: published and marked {}", share.tenant, share.messages));
+                }
             }
-            Outcome::Failed(error) => tell(&format!("{tenant}: {error}")),
+            Outcome::Failed(error) => tell(&format!("{}: {error}", self.tenants.join(", "))),
             _ => {}
         }
     }

@@ -23,6 +23,8 @@ pub(super) struct Published {
     pub(super) end: SweepEnd,
     /// What is to be marked, in id order.
     pub(super) accepted: Vec<MessageId>,
+    /// How many more were accepted behind a failure, and come again.
+    pub(super) beyond: usize,
     pub(super) served: Vec<String>,
     pub(super) refusals: Vec<Refusal>,
 }
@@ -52,6 +54,6 @@ pub(super) async fn deliver(
         }
     };
     let end = end.unwrap_or_else(|| batch.clean());
-    let Batch { accepted, served, refusals, .. } = batch;
-    Ok(Published { claim, end, accepted, served, refusals })
+    let Batch { accepted, beyond, served, refusals, .. } = batch;
+    Ok(Published { claim, end, accepted, beyond, served, refusals })
 }

@@ -10,7 +10,7 @@ use crate::{OldestPending, Operation, Outcome, ProbeRequest, StoreError, StoreOp
 pub(super) async fn probe(shared: Arc<Shared>) -> Result<Vec<OldestPending>, StoreError> {
     let timeout = shared.config.store_timeout;
     let request = ProbeRequest::new(shared.config.tenants.clone()).with_timeout(timeout);
-    let watch = shared.observers.start(&Operation::probe(shared.store.source()));
+    let watch = shared.observers.start(&Operation::Probe { source: shared.store.source() });
     let store = Arc::clone(&shared.store);
     let answer =
         call(&shared, StoreOperation::Probe, timeout, async move { store.probe(&request).await }).await;

@@ -8,7 +8,7 @@ use super::stop::Stop;
 use super::store_call::call;
 use super::turn::{Member, Refusal, Sweep, SweepEnd};
 use crate::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Operation, Outcome, Settlement, StoreError,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, Operation, Outcome, Settlement, Share, StoreError,
     StoreOperation, TenantId,
 };
 
@@ -28,7 +28,7 @@ pub(super) async fn sweep(shared: &Arc<Shared>, member: Member, stop: &Stop) -> 
                 Ok(published) => published,
                 Err(error) => return Sweep::nothing(SweepEnd::Failed { error, tried }),
             };
-            let Published { claim, mut end, accepted, served, refusals } = published;
+            let Published { claim, mut end, accepted, beyond, served, refusals } = published;
             if let SweepEnd::Clean { .. } | SweepEnd::OutOfTime = end
                 && let Some(Refusal { tried, reason, .. }) = refusals.last().filter(|_| accepted.is_empty())
                 && member.after_failure
@@ -37,7 +37,7 @@ pub(super) async fn sweep(shared: &Arc<Shared>, member: Member, stop: &Stop) -> 
                 end = SweepEnd::Refused { tried: *tried, reason: reason.clone() };
             }
             let settled = accepted.len();
-            let (end, settled, served) = match settle(shared, &member.tenant, claim, accepted).await {
+            let (end, settled, served) = match settle(shared, &member.tenant, claim, accepted, beyond).await {
                 Ok(()) => (end, settled, served),
                 // Subjects that were refused are held back all the same.
                 Err(error) => (SweepEnd::Failed { error, tried }, 0, Vec::new()),
@@ -52,37 +52,47 @@ async fn claim(shared: &Arc<Shared>, member: &Member) -> Result<ClaimOutcome, St
         .with_max_bytes(shared.config.max_batch_bytes)
         .with_excluded_subjects(Arc::clone(&member.excluded))
         .with_timeout(shared.config.store_timeout);
-    let limit = member.limit.get() as usize;
-    let watch = shared.observers.start(&Operation::claim(shared.store.source(), &member.tenant, limit));
+    let tenants = [Share::of(&member.tenant, member.limit.get() as usize)];
+    let operation = Operation::Claim { source: shared.store.source(), tenants: &tenants };
+    let watch = shared.observers.start(&operation);
     let store = Arc::clone(&shared.store);
     let answer = call(shared, StoreOperation::Claim, shared.config.store_timeout, async move {
         store.claim(&request).await
     })
     .await;
+    let handed_over = match &answer {
+        Ok(ClaimOutcome::Claimed(claimed)) => claimed.messages.len(),
+        _ => 0,
+    };
+    let tenants = [Share::of(&member.tenant, handed_over)];
     watch.end(&match &answer {
         Ok(ClaimOutcome::Held) => Outcome::Held,
-        Ok(ClaimOutcome::Claimed(claimed)) => Outcome::Claimed { messages: claimed.messages.len() },
+        Ok(ClaimOutcome::Claimed(_)) => Outcome::Claimed { tenants: &tenants },
         Err(error) => Outcome::Failed(error),
     });
     answer
 }
 
-/// Marks what was accepted; nothing only gives the tenant back.
+/// Marks what was accepted; nothing only gives the tenant back. Beyond it, so many were accepted that come again.
 async fn settle(
     shared: &Arc<Shared>,
     tenant: &TenantId,
     claim: Box<dyn Claim>,
     accepted: Vec<MessageId>,
+    beyond: usize,
 ) -> Result<(), StoreError> {
-    let messages = accepted.len();
-    let watch = shared.observers.start(&Operation::settle(shared.store.source(), tenant, messages));
+    let marked = accepted.len();
+    let tenants = [Share::of(tenant, marked + beyond)];
+    let operation = Operation::Settle { source: shared.store.source(), tenants: &tenants };
+    let watch = shared.observers.start(&operation);
     let settlement = Settlement::published(accepted);
     let answer = call(shared, StoreOperation::Settle, shared.config.store_timeout, async move {
         claim.settle(settlement).await
     })
     .await;
+    let tenants = [Share::of(tenant, marked)];
     watch.end(&match &answer {
-        Ok(()) => Outcome::Settled { messages },
+        Ok(()) => Outcome::Settled { tenants: &tenants },
         Err(error) => Outcome::Failed(error),
     });
     answer

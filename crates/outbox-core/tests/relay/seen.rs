@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outbox_core::{
-    Headers, MessageId, Notice, Observation, Observer, Operation, OperationKind, Outcome, RefusalCause,
+    Headers, MessageId, Notice, Observation, Observer, Operation, OperationKind, Outcome, RefusalCause, Share,
 };
 
 #[derive(Clone, Default)]
@@ -101,11 +101,11 @@ impl Seen {
 impl Observer for Seen {
     fn start(&self, operation: &Operation<'_>) -> Option<Box<dyn Observation>> {
         let mut record = self.0.lock().unwrap();
-        record.started.push(operation.kind);
-        if operation.kind == OperationKind::Claim {
-            record.limits.extend(operation.details.messages);
+        record.started.push(operation.kind());
+        if let Operation::Claim { tenants, .. } = operation {
+            record.limits.extend(tenants.iter().map(|share| share.messages));
         }
-        Some(Box::new(Watching { seen: self.clone(), kind: operation.kind }))
+        Some(Box::new(Watching { seen: self.clone(), kind: operation.kind() }))
     }
 
     fn notice(&self, notice: &Notice<'_>) {
@@ -153,16 +153,20 @@ impl Observation for Watching {
     fn end(self: Box<Self>, outcome: &Outcome<'_>) {
         let end = match outcome {
             Outcome::Probed(_) => End::Probed,
-            Outcome::Claimed { messages, .. } => End::Claimed(*messages),
+            Outcome::Claimed { tenants, .. } => End::Claimed(messages(tenants)),
             Outcome::Held => End::Held,
             Outcome::Accepted => End::Accepted,
             Outcome::Refused { cause, error, .. } => End::Refused(*cause, error.reason().to_owned()),
             Outcome::Verified => End::Verified,
-            Outcome::Settled { messages, .. } => End::Settled(*messages),
+            Outcome::Settled { tenants, .. } => End::Settled(messages(tenants)),
             Outcome::Failed(error) => End::Failed(error.to_string()),
             Outcome::Abandoned => End::Abandoned,
             other => panic!("an outcome that this test does not know: {other:?}"),
         };
         self.seen.0.lock().unwrap().ended.push((self.kind, end));
     }
+}
+
+fn messages(tenants: &[Share<'_>]) -> usize {
+    tenants.iter().map(|share| share.messages).sum()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use outbox_core::{Clock, Headers, Observation, OperationKind, Outcome, Timestamp};
+use outbox_core::{Clock, Headers, Observation, OperationKind, Outcome, Share, TenantId, Timestamp};
 
 use super::gauges::Gauges;
 use super::instruments::Instruments;
@@ -18,7 +18,7 @@ pub(super) struct PublishMeasure {
     gauges: Arc<Gauges>,
     clock: Arc<dyn Clock>,
     attributes: Vec<KeyValue>,
-    occurred_at: Option<Timestamp>,
+    occurred_at: Timestamp,
     started: Duration,
     active: bool,
 }
@@ -29,7 +29,7 @@ impl PublishMeasure {
         gauges: Arc<Gauges>,
         clock: Arc<dyn Clock>,
         attributes: Vec<KeyValue>,
-        occurred_at: Option<Timestamp>,
+        occurred_at: Timestamp,
     ) -> Self {
         instruments.attempts.add(1, &attributes);
         instruments.active.add(1, &attributes);
@@ -40,14 +40,11 @@ impl PublishMeasure {
     fn ended(&mut self, outcome: &Outcome<'_>) {
         self.deactivate();
         let (instruments, attributes) = (&self.instruments, &mut self.attributes);
-        match error_type(outcome) {
-            Some(failed) => attributes.push(KeyValue::new(names::ERROR_TYPE, failed)),
-            None => {
-                if let Some(occurred_at) = self.occurred_at {
-                    let delay = self.gauges.delay(occurred_at, self.clock.now());
-                    instruments.delivery_delay.record(delay.as_secs_f64(), attributes);
-                }
-            }
+        if let Some(failed) = error_type(outcome) {
+            attributes.push(KeyValue::new(names::ERROR_TYPE, failed));
+        } else {
+            let delay = self.gauges.delay(self.occurred_at, self.clock.now());
+            instruments.delivery_delay.record(delay.as_secs_f64(), attributes);
         }
         let took = self.clock.monotonic().saturating_sub(self.started);
         instruments.operation_duration.record(took.as_secs_f64(), attributes);
@@ -82,14 +79,23 @@ impl Drop for PublishMeasure {
 /// A probe, a claim, a verification or a settlement.
 pub(super) struct StoreMeasure {
     pub(super) kind: OperationKind,
-    /// How many it is about: of a verification and a settlement, those that were accepted.
-    pub(super) messages: usize,
+    /// Whom it is about; nobody, if it is a probe.
+    pub(super) members: Vec<Member>,
     pub(super) instruments: Arc<Instruments>,
     pub(super) gauges: Arc<Gauges>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) tenants: TenantLabel,
+    /// Those of a probe.
     pub(super) attributes: Vec<KeyValue>,
     pub(super) started: Duration,
+}
+
+/// A tenant that an operation is about.
+pub(super) struct Member {
+    pub(super) tenant: TenantId,
+    /// How many messages it is about: of a verification and a settlement, those that were accepted.
+    pub(super) messages: usize,
+    pub(super) attributes: Vec<KeyValue>,
 }
 
 impl Observation for StoreMeasure {
@@ -101,41 +107,76 @@ impl Observation for StoreMeasure {
 
     fn end(mut self: Box<Self>, outcome: &Outcome<'_>) {
         let took = self.clock.monotonic().saturating_sub(self.started);
-        let instruments = &self.instruments;
+        let failed = error_type(outcome).map(|failed| KeyValue::new(names::ERROR_TYPE, failed));
+        let duration = match self.kind {
+            OperationKind::Probe => &self.instruments.probe_duration,
+            OperationKind::Claim => &self.instruments.claim_duration,
+            OperationKind::Verify => &self.instruments.verify_duration,
+            OperationKind::Settle => &self.instruments.settle_duration,
+            _ => return,
+        };
+        if let Outcome::Probed(oldest) = outcome {
+            let label = |tenant: &_| self.tenants.label(tenant).map(|label| Arc::from(&*label));
+            self.gauges.probed(oldest, took, &self.clock, label);
+        }
+        if self.kind == OperationKind::Probe {
+            self.attributes.extend(failed);
+            duration.record(took.as_secs_f64(), &self.attributes);
+            return;
+        }
+        for mut member in std::mem::take(&mut self.members) {
+            member.count(self.kind, &self.instruments, outcome, failed.clone());
+            duration.record(took.as_secs_f64(), &member.attributes);
+        }
+    }
+}
+
+impl Member {
+    /// Counts what an operation did for it.
+    fn count(
+        &mut self,
+        kind: OperationKind,
+        instruments: &Instruments,
+        outcome: &Outcome<'_>,
+        failed: Option<KeyValue>,
+    ) {
         match outcome {
-            Outcome::Probed(oldest) => {
-                let label = |tenant: &_| self.tenants.label(tenant).map(|label| Arc::from(&*label));
-                self.gauges.probed(oldest, took, &self.clock, label);
-            }
-            Outcome::Claimed { messages, .. } => {
-                let messages = count(*messages);
-                instruments.claimed.add(messages, &self.attributes);
-                instruments.batch_size.record(messages, &self.attributes);
-                // There from the start: an increase is seen only in a series that was there before it.
-                instruments.unsettled.add(0, &self.attributes);
-            }
+            Outcome::Claimed { tenants, .. } => match self.share(tenants) {
+                Some(messages) => {
+                    instruments.claimed.add(messages, &self.attributes);
+                    instruments.batch_size.record(messages, &self.attributes);
+                    // There from the start: an increase is seen only in a series that was there before it.
+                    instruments.unsettled.add(0, &self.attributes);
+                }
+                None => instruments.held.add(1, &self.attributes),
+            },
             Outcome::Held => instruments.held.add(1, &self.attributes),
-            Outcome::Settled { messages, .. } => instruments.settled.add(count(*messages), &self.attributes),
+            Outcome::Settled { tenants, .. } => {
+                let marked = self.share(tenants).unwrap_or(0);
+                instruments.settled.add(marked, &self.attributes);
+                // What was accepted behind a failure comes again.
+                let unsettled = count(self.messages).saturating_sub(marked);
+                if unsettled > 0 {
+                    instruments.unsettled.add(unsettled, &self.attributes);
+                }
+            }
             _ => {}
         }
-        if let Some(failed) = error_type(outcome) {
-            let holds = matches!(self.kind, OperationKind::Verify | OperationKind::Settle);
+        if let Some(failed) = failed {
+            let holds = matches!(kind, OperationKind::Verify | OperationKind::Settle);
             if holds && self.messages > 0 {
                 instruments.unsettled.add(count(self.messages), &self.attributes);
             }
-            self.attributes.push(KeyValue::new(names::ERROR_TYPE, failed));
+            self.attributes.push(failed);
             if holds {
                 instruments.lost.add(1, &self.attributes);
             }
         }
-        let duration = match self.kind {
-            OperationKind::Probe => &instruments.probe_duration,
-            OperationKind::Claim => &instruments.claim_duration,
-            OperationKind::Verify => &instruments.verify_duration,
-            OperationKind::Settle => &instruments.settle_duration,
-            _ => return,
-        };
-        duration.record(took.as_secs_f64(), &self.attributes);
+    }
+
+    /// Its part in an outcome.
+    fn share(&self, tenants: &[Share<'_>]) -> Option<u64> {
+        tenants.iter().find(|share| *share.tenant == self.tenant).map(|share| count(share.messages))
     }
 }
 

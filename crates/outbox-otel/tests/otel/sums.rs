@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use outbox_core::{Accepted, Delivery, MessageId, PublishError, Publisher, RefusalClass, async_trait};
+use outbox_core::{
+    Accepted, Delivery, MessageId, OrderedPublisher, PublishError, Publisher, Publishing, RefusalClass,
+    async_trait,
+};
 use outbox_memory::MemoryStore;
 use outbox_otel::{MetricsObserver, names};
 use outbox_testkit::{FaultyPublisher, PublishFault, Recorder, When};
@@ -107,6 +111,52 @@ async fn attempts_are_published_refused_or_lost() {
     assert_eq!(sum(names::PUBLISH_ACTIVE, None), 0);
     assert!(sum(names::CLAIMED_MESSAGES, None) >= attempts, "nothing is published unclaimed");
     assert_eq!(outbox.store.unpublished().len(), 1, "what was dropped is pending");
+}
+
+/// It declares its order; nothing here looks at it.
+struct Ordered(FaultyPublisher);
+
+#[async_trait]
+impl Publisher for Ordered {
+    async fn publish(&self, delivery: &Delivery<'_>) -> Result<Accepted, PublishError> {
+        self.0.publish(delivery).await
+    }
+}
+
+impl OrderedPublisher for Ordered {}
+
+/// Where messages are pipelined, what was accepted behind a failure is not marked and comes again, and what was
+/// accepted before a verification that failed: both are counted.
+#[tokio::test]
+async fn what_is_accepted_behind_a_failure_is_unsettled() {
+    for loses_session in [false, true] {
+        let (outbox, meters) = (Outbox::new(), Meters::new());
+        let ids = outbox.store.append_all((0..40).map(|n| crate::support::order("acme", n)));
+        let clock = Arc::new(outbox.clock.clone());
+        let recorder = Recorder::new().unordered();
+        let publisher = FaultyPublisher::new(recorder.clone(), clock.clone());
+        if !loses_session {
+            publisher.fail_times(1, When::Message(ids[1]), PublishFault::Hang);
+        }
+        publisher.fail_times(9, When::Every, PublishFault::Slow(Duration::from_millis(600)));
+        let publishing = Publishing::pipelined(Ordered(publisher), 4);
+        let observer = MetricsObserver::new(&meters.meter()).with_clock(clock);
+        let relay = outbox.relay_of(outbox.store.clone(), publishing).observer(observer);
+        let handle = relay.build().expect("valid").start().expect("there is a runtime");
+        if loses_session {
+            outbox.run_until(|| recorder.deliveries().len() >= 3).await;
+            outbox.store.kill_sessions();
+        }
+        outbox.run_until(|| outbox.store.unpublished().is_empty()).await;
+        let stopped = tokio::spawn(handle.stop());
+        outbox.run_until(|| stopped.is_finished()).await;
+        let accepted = recorder.accepted(&tenant("acme")).len();
+        assert!(accepted > ids.len(), "something came twice");
+        let total = |name| whole(meters.total(name, &[]));
+        assert_eq!(total(names::SETTLED_MESSAGES), ids.len() as u64);
+        let unsettled = total(names::UNSETTLED_MESSAGES);
+        assert_eq!(unsettled, (accepted - ids.len()) as u64, "accepted = settled + unsettled");
+    }
 }
 
 fn assert_none_negative(points: &[Point]) {

@@ -12,7 +12,7 @@ mod spans;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::{NewMessage, Publisher, Relay, RelayBuilder, RelayConfig, Store, TenantId};
+use outbox_core::{NewMessage, Publishing, Relay, RelayBuilder, RelayConfig, Store, TenantId};
 use outbox_memory::MemoryStore;
 use outbox_testkit::ManualClock;
 
@@ -48,15 +48,15 @@ impl Outbox {
         }
     }
 
-    pub(crate) fn relay(&self, publisher: impl Publisher) -> RelayBuilder {
-        self.relay_of(self.store.clone(), publisher)
+    pub(crate) fn relay(&self, publishing: impl Into<Publishing>) -> RelayBuilder {
+        self.relay_of(self.store.clone(), publishing)
     }
 
     /// A relay of whichever tenants have something, whose batches last long enough to be verified.
-    pub(crate) fn relay_of(&self, store: impl Store, publisher: impl Publisher) -> RelayBuilder {
+    pub(crate) fn relay_of(&self, store: impl Store, publishing: impl Into<Publishing>) -> RelayBuilder {
         let config = RelayConfig::builder().discover_tenants().max_batch_time(Duration::from_secs(600));
         let config = config.build().expect("valid");
-        Relay::builder(store, publisher, config).clock(Arc::new(self.clock.clone())).seed(1)
+        Relay::builder(store, publishing, config).clock(Arc::new(self.clock.clone())).seed(1)
     }
 
     /// Moves the clock from sleeper to sleeper until the condition holds.

@@ -7,7 +7,7 @@ use crate::relay::shared::Shared;
 use crate::relay::stop::Stop;
 use crate::relay::store_call::call;
 use crate::relay::turn::{Member, Refusal, SweepEnd};
-use crate::{Claim, MessageId, Operation, OutboxMessage, Outcome, StoreError, StoreOperation};
+use crate::{Claim, MessageId, Operation, OutboxMessage, Outcome, Share, StoreError, StoreOperation};
 
 /// How long a proof of the claim counts, from when it was asked for: nothing is begun on an older one. An answer
 /// that was held up, by a slow database or a process that stood still, says nothing of the time since.
@@ -30,7 +30,10 @@ pub(super) struct Batch<'a> {
     came_late: Option<Duration>,
     /// How many messages were begun.
     pub(super) begun: usize,
+    /// What is to be marked.
     pub(super) accepted: Vec<MessageId>,
+    /// How many more were accepted behind a failure, and come again.
+    pub(super) beyond: usize,
     /// Subjects that failed in an earlier turn and of which a message was accepted in this one.
     pub(super) served: Vec<String>,
     pub(super) refusals: Vec<Refusal>,
@@ -70,6 +73,7 @@ impl<'a> Batch<'a> {
             came_late,
             begun,
             accepted,
+            beyond: 0,
             served,
             refusals,
         }
@@ -108,8 +112,9 @@ impl<'a> Batch<'a> {
     /// Asks whether the claim still lives. To be called when nothing is in flight: a claim that is given up while
     /// a message is on its way lets another relay publish beside it.
     pub(super) async fn verify(&mut self, mut claim: Box<dyn Claim>) -> Result<Box<dyn Claim>, StoreError> {
-        let (shared, accepted) = (self.shared, self.accepted.len());
-        let operation = Operation::verify(shared.store.source(), &self.member.tenant, accepted);
+        let shared = self.shared;
+        let tenants = [Share::of(&self.member.tenant, self.accepted.len())];
+        let operation = Operation::Verify { source: shared.store.source(), tenants: &tenants };
         let watch = shared.observers.start(&operation);
         let asked = shared.clock.monotonic();
         let answer = call(shared, StoreOperation::Verify, shared.config.store_timeout, async move {

@@ -31,7 +31,7 @@ pub(crate) async fn publish(
     abort: &CancellationToken,
 ) -> Published {
     let source = shared.store.source();
-    let mut watch = shared.observers.start(&Operation::publish(source, message, attempt));
+    let mut watch = shared.observers.start(&Operation::Publish { source, message, attempt });
     let extended = (!shared.observers.is_empty()).then(|| {
         let mut headers = message.headers.clone();
         watch.propagate(&mut headers);

@@ -24,8 +24,7 @@ pub(super) async fn deliver(
 ) -> Result<Ended, StoreError> {
     let (shared, member, messages, stop) = (batch.shared, batch.member, batch.messages, batch.stop);
     let mut running = FuturesUnordered::new();
-    // How the messages ended that did not follow an unbroken row of accepted ones, by their places.
-    let mut ended = BTreeMap::new();
+    let mut behind = Behind::default();
     let mut end = None;
     let mut failed = false;
     loop {
@@ -47,7 +46,7 @@ pub(super) async fn deliver(
                     match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
                         Poll::Ready((place, outcome)) => {
                             failed |= !matches!(outcome, Published::Accepted);
-                            ended.insert(place, outcome);
+                            behind.ended(batch, place, outcome);
                         }
                         Poll::Pending => running.push(future),
                     }
@@ -56,18 +55,36 @@ pub(super) async fn deliver(
         }
         let Some((place, outcome)) = running.next().await else { break };
         failed |= !matches!(outcome, Published::Accepted);
-        ended.insert(place, outcome);
+        behind.ended(batch, place, outcome);
     }
-    // Nothing is in flight: every message that was begun has its end.
-    for (message, (_, outcome)) in messages.iter().zip(ended) {
-        match outcome {
-            Published::Accepted => batch.accepted.push(message.id),
-            Published::Refused(error) => {
-                let (tried, reason) = (member.attempt(message), with_causes(&error));
-                return Ok((claim, Some(SweepEnd::Refused { tried, reason })));
-            }
-            Published::Dropped => return Ok((claim, Some(SweepEnd::Interrupted))),
+    // Nothing is in flight: every message that was begun has its end, and a failure is the first of those behind.
+    batch.beyond = behind.0.values().filter(|outcome| matches!(outcome, Published::Accepted)).count();
+    let end = match behind.0.pop_first() {
+        Some((place, Published::Refused(error))) => messages.get(place).map(|message| {
+            let (tried, reason) = (member.attempt(message), with_causes(&error));
+            SweepEnd::Refused { tried, reason }
+        }),
+        Some((_, Published::Dropped)) => Some(SweepEnd::Interrupted),
+        Some((_, Published::Accepted)) | None => end,
+    };
+    Ok((claim, end))
+}
+
+/// How the messages ended that follow no unbroken row of accepted ones, by their places.
+#[derive(Default)]
+struct Behind(BTreeMap<usize, Published>);
+
+impl Behind {
+    /// A message ended. What was accepted without a gap is to be marked.
+    fn ended(&mut self, batch: &mut Batch<'_>, place: usize, outcome: Published) {
+        self.0.insert(place, outcome);
+        while let Some(message) = batch.messages.get(batch.accepted.len())
+            && let Some(first) = self.0.first_entry()
+            && *first.key() == batch.accepted.len()
+            && matches!(first.get(), Published::Accepted)
+        {
+            first.remove();
+            batch.accepted.push(message.id);
         }
     }
-    Ok((claim, end))
 }

@@ -60,7 +60,8 @@ async fn publish_slice(
     let mut headers: Vec<Headers> = Vec::new();
     if !shared.observers.is_empty() {
         for message in slice {
-            let mut watch = shared.observers.start(&Operation::publish(source, message, attempts(message)));
+            let mut watch =
+                shared.observers.start(&Operation::Publish { source, message, attempt: attempts(message) });
             let mut extended = message.headers.clone();
             watch.propagate(&mut extended);
             watches.push(watch);

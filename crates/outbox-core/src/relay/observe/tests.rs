@@ -115,7 +115,7 @@ fn watch(place: Place) -> (Observers, u32, u32) {
     observers.push(Arc::new(Hostile::at(Place::Nowhere)));
     observers.push(Arc::new(HostileObserver(Mutex::new(hostile))));
     observers.push(Arc::new(last.clone()));
-    let mut watch = observers.start(&Operation::probe("source"));
+    let mut watch = observers.start(&Operation::Probe { source: "source" });
     watch.propagate(&mut Headers::new());
     let mut polls = 0;
     watch.enter(&mut || polls += 1);
@@ -160,7 +160,7 @@ fn a_watch_that_is_dropped_ends_as_abandoned_once() {
     struct Kind(OperationKind, Arc<Mutex<Vec<(OperationKind, String)>>>);
     impl Observer for Kinds {
         fn start(&self, operation: &Operation<'_>) -> Option<Box<dyn Observation>> {
-            Some(Box::new(Kind(operation.kind, Arc::clone(&self.0))))
+            Some(Box::new(Kind(operation.kind(), Arc::clone(&self.0))))
         }
 
         fn notice(&self, _: &Notice<'_>) {}
@@ -178,7 +178,7 @@ fn a_watch_that_is_dropped_ends_as_abandoned_once() {
     }
     let (mut observers, ends) = (Observers::default(), Arc::default());
     observers.push(Arc::new(Kinds(Arc::clone(&ends))));
-    drop(observers.start(&Operation::probe("source")));
+    drop(observers.start(&Operation::Probe { source: "source" }));
     assert_eq!(*ends.lock().unwrap(), [(OperationKind::Probe, "Abandoned".to_owned())]);
 }
 
@@ -187,7 +187,7 @@ fn headers_that_an_observer_added_before_it_panicked_are_kept() {
     let mut observers = Observers::default();
     observers.push(Arc::new(Hostile::at(Place::Propagate)));
     let mut headers = Headers::new();
-    observers.start(&Operation::probe("source")).propagate(&mut headers);
+    observers.start(&Operation::Probe { source: "source" }).propagate(&mut headers);
     assert_eq!(headers.len(), 1);
 }
 

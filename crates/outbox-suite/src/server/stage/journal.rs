@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outbox_core::{Notice, Observation, Observer, Operation, OperationKind, Outcome};
+use outbox_core::{Notice, Observation, Observer, Operation, OperationKind, Outcome, Share};
 use tokio::sync::watch;
 
 use crate::{BOUND, chain};
@@ -89,7 +89,7 @@ impl Journal {
 
 impl Observer for Journal {
     fn start(&self, operation: &Operation<'_>) -> Option<Box<dyn Observation>> {
-        let kind = operation.kind;
+        let kind = operation.kind();
         let due: Vec<Hook> =
             self.hooks.lock().unwrap().extract_if(.., |(hooked, _)| *hooked == kind).collect();
         for (_, hook) in due {
@@ -127,10 +127,14 @@ impl Observation for Watched {
         self.journal.add(match outcome {
             Outcome::Probed(_) => Entry::Probed,
             Outcome::Held => Entry::Held,
-            Outcome::Claimed { messages, .. } => Entry::Claimed(*messages),
-            Outcome::Settled { messages, .. } => Entry::Settled(*messages),
+            Outcome::Claimed { tenants, .. } => Entry::Claimed(messages(tenants)),
+            Outcome::Settled { tenants, .. } => Entry::Settled(messages(tenants)),
             Outcome::Failed(error) => Entry::Failed(self.kind, chain(error)),
             _ => return,
         });
     }
+}
+
+fn messages(tenants: &[Share<'_>]) -> usize {
+    tenants.iter().map(|share| share.messages).sum()
 }
