@@ -127,7 +127,9 @@ impl Tenants {
         let recovered = tenant.refused.take_if(|refused| *refused < found.id).is_some();
         if recovered {
             (tenant.failures, tenant.tried) = (0, None);
-            if let Place::Waiting(until) = std::mem::replace(&mut tenant.place, Place::Idle) {
+            // One whose wait is over stands in the queue already, and must not stand there twice.
+            if let Place::Waiting(until) = tenant.place {
+                tenant.place = Place::Idle;
                 self.waiting.remove(&(until, id.clone()));
             }
         }
@@ -175,8 +177,8 @@ impl Tenants {
         }
     }
 
-    /// The next tenant in turn; it is being swept from now on.
-    pub(super) fn next(&mut self, now: Duration) -> Option<Member> {
+    /// Those who have waited long enough join the queue.
+    fn queue_due(&mut self, now: Duration) {
         while let Some((due, _)) = self.waiting.first()
             && *due <= now
             && let Some((_, id)) = self.waiting.pop_first()
@@ -186,6 +188,11 @@ impl Tenants {
                 self.ready.push_back(id);
             }
         }
+    }
+
+    /// The next tenant in turn; it is being swept from now on.
+    pub(super) fn next(&mut self, now: Duration) -> Option<Member> {
+        self.queue_due(now);
         loop {
             let id = self.ready.pop_front()?;
             if let Some(tenant) = self.known.get_mut(&id) {
@@ -215,6 +222,8 @@ impl Tenants {
 
     /// A tenant's turn ended.
     pub(super) fn finished(&mut self, now: Duration, id: &TenantId, sweep: &Sweep) -> Finished {
+        // Ahead of this one, which may have another turn.
+        self.queue_due(now);
         let Self { config, pace, random, .. } = self;
         let Some(tenant) = self.known.get_mut(id) else {
             return Finished { change: Change::None, subjects: Vec::new(), is_ready: false };

@@ -243,6 +243,41 @@ fn a_tenant_that_is_swept_or_in_the_queue_is_not_forgotten() {
     assert!(tenants.next(START).is_some(), "the other one still has its turn");
 }
 
+/// A tenant whose wait is over has its turn before one with a full batch has its next, also when every place was
+/// taken at that moment.
+#[test]
+fn who_has_waited_long_enough_goes_before_a_full_batch_goes_on() {
+    let mut tenants = tenants();
+    tenants.probed(&oldest(&["b"]));
+    assert_eq!(tenants.next(START).map(|turn| turn.tenant), Some(tenant("b")));
+    let (_, wait) = backed_off(tenants.finished(START, &tenant("b"), &refused(0)).change);
+    tenants.probed(&oldest(&["a", "b"]));
+    assert_eq!(tenants.next(START).map(|turn| turn.tenant), Some(tenant("a")));
+    let now = START + wait;
+    tenants.finished(now, &tenant("a"), &clean(32, true));
+    assert_eq!(tenants.next(now).map(|turn| turn.tenant), Some(tenant("b")));
+}
+
+/// Its refused message is gone when it stands in the queue again: it has one turn, not two at once.
+#[test]
+fn a_tenant_in_the_queue_whose_refused_message_is_gone_stands_there_once() {
+    let mut tenants = tenants();
+    tenants.probed(&oldest(&["a", "b"]));
+    let first = tenants.next(START).unwrap().tenant;
+    let (_, wait) = backed_off(tenants.finished(START, &first, &refused(0)).change);
+    tenants.probe_begins();
+    let now = START + wait;
+    assert!(
+        tenants.next(now).is_some_and(|turn| turn.tenant != first),
+        "the other one, while the first is due"
+    );
+    let found =
+        OldestPending::new(first.clone(), MessageId::new(2), Timestamp::from_micros(0), Duration::ZERO);
+    assert!(tenants.probed(&[found])[0].recovered);
+    assert_eq!(tenants.next(now).map(|turn| turn.tenant), Some(first));
+    assert_eq!(tenants.next(now), None);
+}
+
 /// Attempts belong to a message: another one starts at one, whoever published the first.
 #[test]
 fn what_was_tried_is_remembered_over_held_turns_and_failed_claims_and_forgotten_after_a_clean_one() {
