@@ -7,6 +7,7 @@ mod interrupt;
 mod lint;
 mod process;
 mod programs;
+mod sim;
 mod test;
 
 use std::process::ExitCode;
@@ -29,10 +30,11 @@ enum Command {
     /// Shows the relay at work: orders, two replicas, a refusal, a SIGKILL, and a check at the end.
     Demo(demo::Options),
     Bench(bench::Options),
+    Sim(sim::Options),
     Test(test::Options),
     /// Format, clippy, docs, each feature alone, dependencies, tidiness and outbox-diesel by itself; warnings are errors.
     Lint,
-    /// All that CI runs: lint, then test.
+    /// All that CI runs: lint, then the simulation, then test.
     Ci,
 }
 
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Demo(options) => demo::run(&options),
         Command::Bench(options) => bench::run(&options),
+        Command::Sim(options) => sim::run(&options),
         Command::Test(options) => test::run(&options),
         Command::Lint => lint::run(),
         Command::Ci => ci::run(),
