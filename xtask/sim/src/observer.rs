@@ -1,6 +1,8 @@
 //! What a relay tells its observers, and how each operation ended as the relay heard it.
 
-use outbox_core::{Headers, MessageId, Notice, Observation, Observer, Operation, OperationKind, Outcome};
+use outbox_core::{
+    Headers, MessageId, Notice, Observation, Observer, Operation, OperationKind, Outcome, Share,
+};
 
 use crate::judge::End;
 use crate::ledger::Heard;
@@ -26,18 +28,22 @@ impl Observer for WorldObserver {
         if world.is_over {
             return None;
         }
-        let tenant = operation.labels.tenant.map_or(0, |tenant| world.setting.tenant(tenant));
-        let message = operation.details.message.map_or(0, |message| message.id.get());
-        match operation.kind {
-            OperationKind::Probe => world.probe_begins(self.replica),
-            OperationKind::Claim => {
-                world.turn_begins(self.replica, tenant, operation.details.messages.unwrap_or(0));
-            }
-            OperationKind::Verify => world.verify_begins(self.replica, tenant),
+        // A turn has one member.
+        let share = operation.tenants().first();
+        let (tenant, messages) =
+            share.map_or((0, 0), |share| (world.setting.tenant(share.tenant), share.messages));
+        let mut of_message = 0;
+        match operation {
+            Operation::Probe { .. } => world.probe_begins(self.replica),
+            Operation::Claim { .. } => world.turn_begins(self.replica, tenant, messages),
+            Operation::Publish { message, .. } => of_message = message.id.get(),
+            Operation::Verify { .. } => world.verify_begins(self.replica, tenant),
+            Operation::Settle { .. } => world.settle_begins(self.replica, tenant, messages),
             _ => {}
         }
         drop(world);
-        let (world, replica, kind) = (self.world.clone(), self.replica, operation.kind);
+        let (world, replica, kind) = (self.world.clone(), self.replica, operation.kind());
+        let message = of_message;
         Some(Box::new(Watched { world, replica, kind, tenant, message }))
     }
 
@@ -70,8 +76,8 @@ impl Watched {
         match (self.kind, outcome) {
             (OperationKind::Probe, Outcome::Probed(oldest)) => world.probe_answered(replica, oldest),
             (OperationKind::Probe, Outcome::Failed(_)) => world.probe_failed(replica),
-            (OperationKind::Claim, Outcome::Claimed { messages, .. }) => {
-                world.turn_claimed(replica, tenant, *messages);
+            (OperationKind::Claim, Outcome::Claimed { tenants, .. }) => {
+                world.turn_claimed(replica, tenant, count(tenants));
             }
             (OperationKind::Claim, Outcome::Held) => world.turn_ends(replica, tenant, End::Held),
             (OperationKind::Claim | OperationKind::Verify, Outcome::Failed(error)) => {
@@ -89,8 +95,8 @@ impl Watched {
             (OperationKind::Publish, Outcome::Abandoned) => {
                 world.publish_heard(replica, message, Heard::Abandoned);
             }
-            (OperationKind::Settle, Outcome::Settled { messages, .. }) => {
-                world.settle_ended(replica, tenant, Some(*messages));
+            (OperationKind::Settle, Outcome::Settled { tenants, .. }) => {
+                world.settle_ended(replica, tenant, Some(count(tenants)));
             }
             (OperationKind::Settle, Outcome::Failed(error)) => {
                 let error = error.to_string();
@@ -105,4 +111,9 @@ impl Watched {
             }
         }
     }
+}
+
+/// How many messages these are in all.
+fn count(shares: &[Share<'_>]) -> usize {
+    shares.iter().map(|share| share.messages).sum()
 }

@@ -79,6 +79,8 @@ pub(crate) struct TenantOf {
     /// A turn ended after the last probe had begun.
     pub(crate) is_newer: bool,
     pub(crate) full_since: Option<Duration>,
+    /// Whether the relay may have forgotten since when that is.
+    pub(crate) is_unsure: bool,
     pub(crate) last_end: Option<Duration>,
     pub(crate) held: BTreeMap<usize, HeldBack>,
     pub(crate) turn: Option<TurnOf>,
@@ -168,6 +170,7 @@ impl TenantOf {
             refused: None,
             is_newer: false,
             full_since: None,
+            is_unsure: false,
             last_end: None,
             held: BTreeMap::new(),
             turn: None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use outbox_core::{Ordering, RelayConfig, TenantId};
+use outbox_core::{RelayConfig, TenantId};
 
 /// At most so many tenants.
 pub(crate) const TENANTS: [&str; 4] = ["ada", "ben", "cleo", "dan"];
@@ -16,7 +16,8 @@ pub(crate) enum Shape {
     InOrder,
     BySubject(usize),
     Pipelined(usize),
-    Slices,
+    /// So many messages at once, at most.
+    Slices(usize),
 }
 
 /// How much goes wrong, in thousandths of the occasions.
@@ -55,24 +56,17 @@ impl Setting {
             0..3 => Shape::InOrder,
             3..5 => Shape::BySubject(in_flight),
             5..7 => Shape::Pipelined(in_flight),
-            _ => Shape::Slices,
-        };
-        let ordering = match shape {
-            Shape::InOrder | Shape::Slices => Ordering::Tenant,
-            Shape::BySubject(in_flight) => Ordering::Subject { in_flight },
-            Shape::Pipelined(in_flight) => Ordering::Pipelined { in_flight },
+            _ => Shape::Slices(rng.usize(1..=4)),
         };
         let names = &TENANTS[..rng.usize(1..=TENANTS.len())];
         let (concurrency, initial) = (rng.usize(1..=3), rng.u32(1..=4));
         let builder = RelayConfig::builder()
-            .ordering(ordering)
             .concurrency(concurrency)
             .poll_interval(millis(rng, 50, 1_000))
             .initial_batch(initial)
             .max_batch(initial * rng.u32(1..=4))
             .max_batch_bytes(if rng.bool() { 16 } else { 16 * 1024 })
             .max_batch_time(millis(rng, 100, 2_000))
-            .max_slice(rng.u32(1..=4))
             .publish_timeout(millis(rng, 200, 4_000))
             .store_timeout(millis(rng, 200, 4_000))
             .stop_timeout(millis(rng, 0, 3_000))
@@ -111,12 +105,11 @@ impl std::fmt::Display for Setting {
         )?;
         writeln!(
             f,
-            "poll {:?}, batches {} to {} of {:?}, slices of {}, publish deadline {:?}, store deadline {:?}, stop deadline {:?}, back-off up to {:?}",
+            "poll {:?}, batches {} to {} of {:?}, publish deadline {:?}, store deadline {:?}, stop deadline {:?}, back-off up to {:?}",
             config.poll_interval,
             config.initial_batch,
             config.max_batch,
             config.max_batch_time,
-            config.max_slice,
             config.publish_timeout,
             config.store_timeout,
             config.stop_timeout,

@@ -125,7 +125,7 @@ impl World {
             news.push(News::Recovered { tenant });
         }
         if is_open {
-            of.place = Place::Unknown;
+            (of.place, of.is_unsure) = (Place::Unknown, true);
             for news in news {
                 self.may_tell(replica, news);
             }

@@ -96,8 +96,8 @@ impl World {
         if matches!(self.replicas[replica].life, Life::Stopping(_) | Life::Stopped) {
             self.broke("after a stop no message is begun", |_| format!("{ids:?} by relay {replica}"));
         }
-        let largest = self.setting.config.max_slice.get() as usize;
-        if ids.len() > largest || (ids.len() > 1 && self.setting.shape != Shape::Slices) {
+        let largest = if let Shape::Slices(largest) = self.setting.shape { largest } else { 1 };
+        if ids.len() > largest {
             self.broke("a slice is no larger than the options say", |_| format!("{ids:?}"));
         }
     }
@@ -119,7 +119,7 @@ impl World {
         let record = &self.ledger.claims[claim];
         let (in_flight, shape) = (record.in_flight(), self.setting.shape);
         let most = match shape {
-            Shape::InOrder | Shape::Slices => 1,
+            Shape::InOrder | Shape::Slices(_) => 1,
             Shape::BySubject(most) | Shape::Pipelined(most) => most,
         };
         if in_flight >= most {
@@ -136,7 +136,7 @@ impl World {
         let subject = self.ledger.message(id).subject;
         let on_its_way = |state: State| {
             state == State::Accepted
-                || (state == State::InFlight && matches!(shape, Shape::Pipelined(_) | Shape::Slices))
+                || (state == State::InFlight && matches!(shape, Shape::Pipelined(_) | Shape::Slices(_)))
         };
         let same_line = |other: i64| match shape {
             Shape::BySubject(_) => self.ledger.message(other).subject == subject,

@@ -132,7 +132,7 @@ impl World {
     fn failed(&mut self, replica: usize, tenant: usize, settled: usize, message: Option<i64>) {
         let of = &mut self.replicas[replica].tenants[tenant];
         of.failures = if settled > 0 { 1 } else { of.failures + 1 };
-        (of.refused, of.full_since) = (message, None);
+        (of.refused, of.full_since, of.is_unsure) = (message, None, false);
         // For how long is known once it is told.
         of.place = Place::Waiting { earliest: Duration::MAX, latest: Duration::MAX };
         if message.is_none() {
@@ -150,8 +150,10 @@ impl World {
         let of = &mut self.replicas[replica].tenants[tenant];
         let since = *of.full_since.get_or_insert(now);
         of.place = if now.saturating_sub(since) >= poll * POLLS_BEFORE_GAP && !is_drain {
-            of.full_since = None;
-            Place::Waiting { earliest: now + poll * 5 / 4, latest: now + poll * 5 / 4 }
+            let latest = now + poll * 5 / 4;
+            let earliest = if of.is_unsure { now } else { latest };
+            (of.full_since, of.is_unsure) = (None, false);
+            Place::Waiting { earliest, latest }
         } else {
             Place::Due(now)
         };
@@ -162,7 +164,7 @@ impl World {
         let (now, poll) = (self.now, self.setting.config.poll_interval);
         let is_drain = self.replicas[replica].is_drain;
         let of = &mut self.replicas[replica].tenants[tenant];
-        of.full_since = None;
+        (of.full_since, of.is_unsure) = (None, false);
         let rest = turn.claim_took * 10;
         // A subject whose wait is being told just now waits longer than since the turn began.
         let left_out = of.held.values().any(|held| held.until > turn.began);

@@ -107,7 +107,7 @@ impl World {
         let record = &mut self.ledger.claims[claim];
         record.told[place] = heard;
         let (state, begun) = (record.states[place], record.begun_at[place]);
-        let is_cut = heard == Heard::Abandoned && self.setting.shape != Shape::Slices;
+        let is_cut = heard == Heard::Abandoned && !matches!(self.setting.shape, Shape::Slices(_));
         if is_cut && self.replicas[replica].is_working() {
             self.broke("a publish is dropped at a deadline only", |_| format!("{id} by relay {replica}"));
         }
@@ -146,6 +146,15 @@ impl World {
         let (asked, claim) = (turn.verify_asked, turn.claim);
         if let Some(claim) = claim {
             self.ledger.claims[claim].proven = asked;
+        }
+    }
+
+    /// The relay gives a tenant back, and tells how many messages were accepted.
+    pub(crate) fn settle_begins(&mut self, replica: usize, tenant: usize, accepted: usize) {
+        let Some(turn) = &self.replicas[replica].tenants[tenant].turn else { return };
+        let told = turn.accepted;
+        if accepted != told {
+            self.broke("settled and unsettled are what was accepted", |_| format!("{accepted} of {told}"));
         }
     }
 
