@@ -176,6 +176,10 @@ impl Driver {
             }
             self.judge().await;
         }
+        // What a relay waited for no longer runs to its end unheard, and gives back what it brings.
+        while !self.is_broken() && self.world.lock().is_anything_on_its_way() && self.go_on() {
+            self.judge().await;
+        }
         if !self.is_broken() {
             let published = self.outside.memory.published();
             let marked: Vec<i64> = published.iter().map(|published| published.message.id.get()).collect();
@@ -191,6 +195,12 @@ pub(crate) fn memory(clock: impl Clock) -> MemoryStore {
 }
 
 impl World {
+    /// Whether the database or a publisher is at something yet.
+    fn is_anything_on_its_way(&self) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|pending| pending.behind != Behind::Sleep && self.ready(pending).is_some())
+    }
+
     /// Whatever is on its way arrives now; nobody stands still.
     pub(crate) fn deliver_all(&mut self) {
         let now = self.now;
