@@ -14,7 +14,7 @@ use outbox_sql::check::mysql::{
     findings, indexes,
 };
 use outbox_sql::deadline::within;
-use outbox_sql::dialect::mysql::SENTINEL;
+use outbox_sql::dialect::mysql::{SENTINEL, turns};
 
 use super::ArmedConnection;
 use super::claim::has_row;
@@ -42,7 +42,12 @@ impl MySqlStore {
 
     async fn ask(&self) -> Result<Vec<Finding>, Failure> {
         let table = &self.table.description;
-        let mut connection = ArmedConnection::acquire(&self.pool).await?;
+        let (mut connection, (_, _, turned)) = self.ask_server().await?;
+        if !turned.is_empty() {
+            connection.give_back();
+            // Not even what is asked here can be relied on.
+            return Ok(vec![Finding::error(turns(&turned))]);
+        }
         let settings: Vec<Values> =
             Statement::<Mysql, Untyped>::new(DESCRIBE_SERVER).rows(connection.get()?).await?;
         let setting = |row: &Values| Ok((row.expect_text(0)?, row.expect_text(1)?));

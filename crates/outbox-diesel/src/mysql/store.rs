@@ -115,19 +115,19 @@ impl MySqlStore {
         Ok(rows)
     }
 
-    /// Before anything is probed or claimed, where the server is not known.
+    /// Before anything is read or claimed, where the server is not known.
     async fn ask_once(&self, operation: StoreOperation) -> Result<(), StoreError> {
         if self.server.is_known() {
             return Ok(());
         }
-        let (connection, (autocommit, name, sql_mode)) =
+        let (connection, (autocommit, name, turned)) =
             self.ask_server().await.map_err(|error| self.context(operation).error(error))?;
-        self.server.learn(operation, (autocommit, &name, &sql_mode))?;
+        self.server.learn(operation, (autocommit, &name, &turned))?;
         connection.give_back();
         Ok(())
     }
 
-    async fn ask_server(&self) -> Result<(ArmedConnection, (i64, String, String)), Failure> {
+    pub(super) async fn ask_server(&self) -> Result<(ArmedConnection, (i64, String, String)), Failure> {
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
         let question = Statement::<Mysql, Untyped>::new(ASK_SERVER);
         let answers: Vec<Values> = question.rows(connection.get()?).await?;
@@ -176,6 +176,7 @@ impl Store for MySqlStore {
         let operation = StoreOperation::Pending;
         let context = self.context(operation);
         within(PENDING_TIMEOUT, operation, async {
+            self.ask_once(operation).await?;
             let rows = self.look_at(tenant, limit).await.map_err(|error| context.error(error))?;
             let raw = rows.iter().map(Values::message);
             decode_all(raw, &self.table.description, Dialect::MySql, operation)

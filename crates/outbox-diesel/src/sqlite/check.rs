@@ -45,6 +45,9 @@ async fn check(shared: &Arc<Shared>) -> Result<Vec<Finding>, StoreError> {
     if let Err(error) = place.verify() {
         return Ok(vec![Finding::error(error.to_string())]);
     }
+    if let Err(failure @ Failure::ReadUncommitted) = shared.read(|_, _| Ok(())).await {
+        return Ok(vec![Finding::error(store_error(CHECK, failure).message())]);
+    }
     let table = shared.read(|shared, connection| ask_table(&shared.table, connection));
     let mut facts = Facts { table: table.await.map_err(failed)?, ..Facts::default() };
     // Without a column no statement fits; its absence is a finding already.

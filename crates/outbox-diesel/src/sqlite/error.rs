@@ -22,6 +22,8 @@ pub(super) enum Failure {
     PoolClosed,
     #[error("the statement was not run to its end")]
     Ended,
+    #[error("read_uncommitted is on")]
+    ReadUncommitted,
 }
 
 impl Failure {
@@ -50,6 +52,7 @@ impl Failure {
             #[cfg(feature = "deadpool")]
             Self::PoolClosed => meaning::POOL_CLOSED,
             Self::Ended => meaning::DRIVER_ENDED,
+            Self::ReadUncommitted => meaning::READ_UNCOMMITTED,
             Self::Query(error) => meaning_of(error),
             Self::Connect(_) => meaning::meaning(self.code()),
         }

@@ -22,7 +22,7 @@ pub(super) async fn find(
     let url = connections
         .url()
         .map(|url| url.replacen("sqlite://", "file:", usize::from(url.starts_with("sqlite://"))));
-    let opened = OpenedAs::new(url.as_deref().unwrap_or_default(), "");
+    let opened = url.as_deref().map_or_else(OpenedAs::unknown, |url| OpenedAs::new(url, ""));
     Place::of(schema, file, &opened, connections.only_connection()).map_err(|error| match error {
         // Its connections may share one by a name that only the pool knows, and another pool may, too.
         NoPlace::PrivateMemory if url.is_none() => StoreError::permanent(

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use diesel::SqliteConnection;
 use diesel::sql_types::{BigInt, Text};
+use diesel::{RunQueryDsl, SqliteConnection};
 use outbox_core::{
     ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store, StoreError,
     StoreOperation, TenantId, Tenants, async_trait,
@@ -14,7 +14,7 @@ use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::sqlite::{SqliteStatements, json_tenants};
 use outbox_sql::row::decode_all;
-use outbox_sql::sqlite::{Pauses, Place, Writable};
+use outbox_sql::sqlite::{Pauses, Place, Writable, meaning};
 use outbox_sql::table::{InvalidTable, OutboxTable};
 use tokio::sync::OnceCell;
 
@@ -110,10 +110,25 @@ impl Shared {
         let mut pauses = Pauses::default();
         loop {
             let (shared, read) = (Arc::clone(self), read.clone());
-            match self.connections.run(move |connection| read(&shared, connection)).await {
+            let read = move |connection: &mut SqliteConnection| {
+                shared.refuse_uncommitted(connection)?;
+                read(&shared, connection)
+            };
+            match self.connections.run(read).await {
                 Err(failure) if failure.is_locked() => tokio::time::sleep(pauses.next_pause()).await,
                 outcome => return outcome,
             }
+        }
+    }
+
+    fn refuse_uncommitted(&self, connection: &mut SqliteConnection) -> Result<(), Failure> {
+        if !self.place.get().is_some_and(Place::may_read_uncommitted) {
+            return Ok(());
+        }
+        let question = Statement::<_, BigInt>::new(meaning::ASK_READ_UNCOMMITTED);
+        match RunQueryDsl::get_result::<i64>(question, connection)? {
+            0 => Ok(()),
+            _ => Err(Failure::ReadUncommitted),
         }
     }
 

@@ -71,7 +71,7 @@ impl Facts {
 /// What the database said about a table.
 #[derive(Debug, Clone, Default)]
 pub struct TableFacts {
-    /// `BASE TABLE`, or what else it is.
+    /// `BASE TABLE`, on MariaDB `SYSTEM VERSIONED`, or what else it is.
     pub kind: String,
     /// Its storage engine.
     pub engine: Option<String>,
@@ -148,7 +148,8 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
 }
 
 fn check_table(name: &str, live: &TableFacts, found: &mut Vec<Finding>) {
-    if live.kind != "BASE TABLE" {
+    // MariaDB says `SYSTEM VERSIONED` of a table that keeps the versions of its rows: a table like others to us.
+    if !matches!(live.kind.as_str(), "BASE TABLE" | "SYSTEM VERSIONED") {
         found.push(Finding::error(format!("{name} is no table: name the table itself, not a view of it")));
     } else if !live.engine.as_deref().is_some_and(|engine| engine.eq_ignore_ascii_case("InnoDB")) {
         found.push(Finding::error(format!(

@@ -202,7 +202,12 @@ fn check_column(part: &str, live: &ColumnFacts, found: &mut Vec<Finding>) {
 /// What matters for a database in a file: WAL and a busy timeout.
 fn check_file(file: &FileFacts, found: &mut Vec<Finding>) {
     let journal = &file.journal_mode;
-    if !journal.eq_ignore_ascii_case("wal") {
+    if journal.eq_ignore_ascii_case("off") {
+        found.push(Finding::error(
+            "the journal is off, so that nothing rolls back: what the application gave up would be published; use WAL \
+             (PRAGMA journal_mode = WAL)",
+        ));
+    } else if !journal.eq_ignore_ascii_case("wal") {
         found.push(Finding::warning(format!(
             "the journal mode is {journal}: writers wait for readers; use WAL (PRAGMA journal_mode = WAL)"
         )));

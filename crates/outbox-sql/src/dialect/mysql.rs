@@ -22,7 +22,7 @@ mod walk;
 pub use self::append::{APPENDED, ID_STEP, append, chunks, ids, micros};
 pub use self::lock::Locking;
 pub(crate) use self::server::locks_nothing;
-pub use self::server::{ASK_SERVER, KnownServer};
+pub use self::server::{ASK_SERVER, KnownServer, turns};
 pub use self::transaction::{BeginClaim, COMMIT, ROLLBACK, VERIFY, begin_claim};
 pub use self::walk::{Walk, WalkedTenant};
 use crate::dialect::Dialect;

@@ -18,6 +18,18 @@ pub fn version_comment() -> String {
 /// # Errors
 /// [`InvalidTable`], if MySQL can hold no such table.
 pub fn create_table(table: &OutboxTable) -> Result<String, InvalidTable> {
+    statements(table, "", "")
+}
+
+/// The same, which change nothing that is there.
+///
+/// # Errors
+/// As [`create_table`].
+pub fn create_table_if_missing(table: &OutboxTable) -> Result<String, InvalidTable> {
+    statements(table, "IF NOT EXISTS ", "IGNORE ")
+}
+
+fn statements(table: &OutboxTable, unless: &str, ignore: &str) -> Result<String, InvalidTable> {
     table.check(Dialect::MySql)?;
     let word = |name: &str| quote(name, Dialect::MySql);
     let names = table.columns();
@@ -40,7 +52,7 @@ pub fn create_table(table: &OutboxTable) -> Result<String, InvalidTable> {
 -- its last column is null. The first column is the order and, with the table's name, the deduplication key.
 -- Tenant and subject are bytes, which compare as such: collations of text ignore spaces at the end. Times are in
 -- UTC.
-CREATE TABLE {table} (
+CREATE TABLE {unless}{table} (
     {id} bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,
     {tenant} varbinary(255) NOT NULL CHECK (octet_length({tenant}) > 0),
     {kind} varchar(255) NOT NULL,
@@ -53,11 +65,11 @@ CREATE TABLE {table} (
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC, DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, COMMENT = {comment};
 
 -- A claim locks its tenant's row here. Whoever adds a row locks the empty one.
-CREATE TABLE {claims} (
+CREATE TABLE {unless}{claims} (
     `tenant_id` varbinary(255) NOT NULL PRIMARY KEY
 ) ENGINE = InnoDB, ROW_FORMAT = DYNAMIC, COMMENT = {comment};
 
-INSERT INTO {claims} (`tenant_id`) VALUES (x'');
+INSERT {ignore}INTO {claims} (`tenant_id`) VALUES (x'');
 ",
         table = table.quoted(Dialect::MySql),
         claims = table.beside(&table.claims_name(), Dialect::MySql),

@@ -13,6 +13,18 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// # Errors
 /// [`InvalidTable`], if SQLite can hold no such table.
 pub fn create_table(table: &OutboxTable) -> Result<String, InvalidTable> {
+    statements(table, "")
+}
+
+/// The same, which change nothing where there is a table of that name.
+///
+/// # Errors
+/// As [`create_table`].
+pub fn create_table_if_missing(table: &OutboxTable) -> Result<String, InvalidTable> {
+    statements(table, "IF NOT EXISTS ")
+}
+
+fn statements(table: &OutboxTable, unless: &str) -> Result<String, InvalidTable> {
     table.check(Dialect::Sqlite)?;
     let word = |name: &str| quote(name, Dialect::Sqlite);
     let names = table.columns();
@@ -25,7 +37,7 @@ pub fn create_table(table: &OutboxTable) -> Result<String, InvalidTable> {
         "\
 -- The outbox: one row for each message, written in the transaction of the change that it tells of.
 -- Times are microseconds since 1970. A row is pending while its last column is null.
-CREATE TABLE {table} ( -- outbox schema {SCHEMA_VERSION}
+CREATE TABLE {unless}{table} ( -- outbox schema {SCHEMA_VERSION}
     -- AUTOINCREMENT: an id is the deduplication key, and must not be issued again after a delete.
     {id} INTEGER PRIMARY KEY AUTOINCREMENT,
     {tenant} TEXT NOT NULL,
@@ -38,7 +50,7 @@ CREATE TABLE {table} ( -- outbox schema {SCHEMA_VERSION}
     {published_at} INTEGER
 ) STRICT;
 
-CREATE INDEX {schema}.{index} ON {bare} ({tenant}, {id}) WHERE {published_at} IS NULL;
+CREATE INDEX {unless}{schema}.{index} ON {bare} ({tenant}, {id}) WHERE {published_at} IS NULL;
 ",
         table = table.quoted(Dialect::Sqlite),
         id = word(&names.id),

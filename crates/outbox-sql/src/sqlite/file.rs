@@ -17,6 +17,8 @@ pub struct DatabaseFile {
     /// As connections open it, if that is known: through a link, or from the process's directory.
     opened: Option<PathBuf>,
     identity: FileIdentity,
+    /// Whether its connections may share their cache.
+    pub(super) may_share_cache: bool,
 }
 
 /// Why a database's file cannot be worked with any more.
@@ -59,7 +61,11 @@ impl DatabaseFile {
     ///
     /// # Errors
     /// [`DatabaseFileError`], if the process has another file open by that name.
-    pub fn of(path: PathBuf, opened: Option<PathBuf>) -> Result<Self, DatabaseFileError> {
+    pub fn of(
+        path: PathBuf,
+        opened: Option<PathBuf>,
+        may_share_cache: bool,
+    ) -> Result<Self, DatabaseFileError> {
         let Some(identity) = look_at(&path)? else { return Err(DatabaseFileError::Replaced { path }) };
         let opened = match opened {
             // A name that leads nowhere is one that SQLite reads in another way than we do.
@@ -70,7 +76,7 @@ impl DatabaseFile {
             }
             _ => None,
         };
-        let file = Self { path, opened, identity };
+        let file = Self { path, opened, identity, may_share_cache };
         file.verify()?;
         if open_files::tell(&file.path, identity) == Some(false) {
             return Err(DatabaseFileError::Replaced { path: file.path });

@@ -25,6 +25,14 @@ pub const POOL_CLOSED: Meaning = stays("the pool is closed");
 /// Whoever runs the driver's statements is gone.
 pub const DRIVER_ENDED: Meaning = may_go_away("the driver's thread has ended");
 
+/// Asks whether a connection reads what others have not committed: 0 if it does not.
+pub const ASK_READ_UNCOMMITTED: &str = "SELECT read_uncommitted FROM main.pragma_read_uncommitted";
+/// It does.
+pub const READ_UNCOMMITTED: Meaning = stays(
+    "a connection of the pool reads what others have not committed (PRAGMA read_uncommitted), and would publish what \
+     is rolled back: give the relay a pool without it",
+);
+
 /// What a result code of SQLite means; only its lower 8 bits, the primary code, count.
 pub fn meaning(code: Option<u32>) -> Meaning {
     match code.map(primary) {

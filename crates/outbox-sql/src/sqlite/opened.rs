@@ -9,6 +9,8 @@ use super::place::MemoryDatabase;
 pub struct OpenedAs {
     name: String,
     shared: bool,
+    /// Whether connections share their cache, in memory or on a file.
+    cache: bool,
     memdb: bool,
 }
 
@@ -24,7 +26,18 @@ impl OpenedAs {
         let value = |key: &str| parameter(inner, key).or_else(|| parameter(options, key)).unwrap_or_default();
         // SQLite shares a database in memory if its name is a URI, which drivers make of it for these options.
         let is_uri = uri.is_some() || ["vfs", "immutable"].iter().any(|key| !value(key).is_empty());
-        Self { shared: is_uri && value("cache") == "shared", memdb: value("vfs") == "memdb", name }
+        let cache = value("cache") == "shared";
+        Self { shared: is_uri && cache, cache, memdb: value("vfs") == "memdb", name }
+    }
+
+    /// A name that a pool keeps to itself: its connections may share their cache.
+    pub fn unknown() -> Self {
+        Self { name: String::new(), shared: false, cache: true, memdb: false }
+    }
+
+    /// Whether connections may share their cache, and so may read what others have not committed.
+    pub fn may_share_cache(&self) -> bool {
+        self.cache
     }
 
     /// Whether the database is one of the `memdb` file system, which SQLite names as if it were a file.

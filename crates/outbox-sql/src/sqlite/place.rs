@@ -112,8 +112,8 @@ impl Place {
         let main = schema.eq_ignore_ascii_case("main");
         match file.filter(|file| !file.is_empty()) {
             Some(path) if !(main && opened.is_memdb()) => {
-                let opened = main.then(|| opened.file()).flatten();
-                Self::file(PathBuf::from(path), opened)
+                let (name, cache) = (main.then(|| opened.file()).flatten(), opened.may_share_cache());
+                Self::file(PathBuf::from(path), name, cache)
             }
             _ if main => match opened.shared_memory() {
                 Some(database) => Ok(Self::Memory(database)),
@@ -135,13 +135,23 @@ impl Place {
         }
     }
 
-    fn file(path: PathBuf, opened: Option<PathBuf>) -> Result<Self, NoPlace> {
+    /// Whether a connection may be set to read what others have not committed (`read_uncommitted`, which counts where
+    /// connections share their cache): then each has to be asked.
+    pub fn may_read_uncommitted(&self) -> bool {
+        match self {
+            Self::File(file) => file.may_share_cache,
+            Self::Memory(MemoryDatabase::Shared { vfs, .. }) => vfs.is_empty(),
+            Self::Memory(MemoryDatabase::Private { .. }) => false,
+        }
+    }
+
+    fn file(path: PathBuf, opened: Option<PathBuf>, may_share_cache: bool) -> Result<Self, NoPlace> {
         if !path.is_file() {
             return Err(NoPlace::NoFile { path });
         }
         match network_file_system(&path) {
             Some(file_system) => Err(NoPlace::Network { path, file_system }),
-            None => Ok(Self::File(DatabaseFile::of(path, opened)?)),
+            None => Ok(Self::File(DatabaseFile::of(path, opened, may_share_cache)?)),
         }
     }
 

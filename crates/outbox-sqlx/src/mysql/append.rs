@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outbox_core::{MessageId, NewMessage};
+use outbox_sql::check::Finding;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::mysql::{self, ID_STEP, MySqlStatements};
 use outbox_sql::schema;
@@ -10,6 +11,7 @@ use outbox_sql::{InvalidTable, OutboxTable, headers};
 use sqlx::mysql::MySqlQueryResult;
 use sqlx::{AssertSqlSafe, MySqlConnection};
 
+use super::check::compare;
 use super::error::append_error;
 use crate::AppendError;
 
@@ -52,6 +54,26 @@ impl MySqlTable {
     pub async fn create(&self, connection: &mut MySqlConnection) -> sqlx::Result<()> {
         sqlx::raw_sql(AssertSqlSafe(self.ddl())).execute(connection).await?;
         Ok(())
+    }
+
+    /// As [`create`](Self::create), unless there is a table of that name: that stays as it is, and is compared with
+    /// what the store needs. Answers what does not suit, as `check()` does; nothing if all is well.
+    ///
+    /// Several may call it at once. Where one of the two tables is there, or only the empty row is missing, what is missing is made.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`], if the server refuses it.
+    ///
+    /// # Cancellation
+    /// Close the connection with the future.
+    pub async fn create_if_missing(&self, connection: &mut MySqlConnection) -> sqlx::Result<Vec<Finding>> {
+        let (found, missing) = compare(self, connection).await?;
+        if !missing {
+            return Ok(found);
+        }
+        let ddl = schema::mysql::create_table_if_missing(&self.description).unwrap_or_default();
+        sqlx::raw_sql(AssertSqlSafe(ddl)).execute(&mut *connection).await?;
+        Ok(compare(self, connection).await?.0)
     }
 
     /// Appends a message and answers its id. Pass a connection of your own, with your transaction open on it

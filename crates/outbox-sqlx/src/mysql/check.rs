@@ -4,18 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{StoreError, StoreOperation};
+use outbox_sql::OutboxTable;
 use outbox_sql::check::Finding;
 use outbox_sql::check::mysql::{
     ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, Facts, TableFacts,
     findings, indexes,
 };
 use outbox_sql::deadline::within;
-use outbox_sql::dialect::mysql::SENTINEL;
+use outbox_sql::dialect::mysql::{SENTINEL, turns};
 use sqlx::mysql::{MySqlArguments, MySqlRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, MySql, MySqlConnection, Row};
 
-use super::ArmedConnection;
+use super::MySqlTable;
 use super::error::number;
 use super::store::MySqlStore;
 
@@ -37,23 +38,22 @@ impl MySqlStore {
 
     async fn ask(&self) -> sqlx::Result<Vec<Finding>> {
         let table = &self.table.description;
-        let mut connection = ArmedConnection::acquire(&self.pool).await?;
+        let (mut connection, (_, _, turned)) = self.ask_server().await?;
+        if !turned.is_empty() {
+            connection.give_back();
+            // Not even what is asked here can be relied on.
+            return Ok(vec![Finding::error(turns(&turned))]);
+        }
         let session = connection.get()?;
         let settings = sqlx::query(DESCRIBE_SERVER).persistent(false).fetch_all(&mut *session).await?;
-        let claims = self.ask_table(session, &table.claims_name()).await?;
-        let sentinel = match &claims {
-            Some(claims) if may_read(claims) => {
-                let exists = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.exists)));
-                Some(exists.bind(SENTINEL.as_bytes()).fetch_optional(&mut *session).await?.is_some())
-            }
-            _ => None,
-        };
+        let claims = ask_table(table, session, &table.claims_name()).await?;
+        let sentinel = ask_sentinel(&self.table, claims.as_ref(), session).await?;
         let facts = Facts {
             settings: settings
                 .iter()
                 .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
                 .collect::<sqlx::Result<_>>()?,
-            table: self.ask_table(session, table.name()).await?,
+            table: ask_table(table, session, table.name()).await?,
             claims,
             sentinel,
             settling: self.settling,
@@ -76,28 +76,62 @@ impl MySqlStore {
             },
         }
     }
+}
 
-    async fn ask_table(&self, session: &mut MySqlConnection, name: &str) -> sqlx::Result<Option<TableFacts>> {
-        let Some(table) = self.about(DESCRIBE_TABLE, name).fetch_optional(&mut *session).await? else {
-            return Ok(None);
-        };
-        let columns = self.about(DESCRIBE_COLUMNS, name).fetch_all(&mut *session).await?;
-        let places = self.about(DESCRIBE_INDEXES, name).fetch_all(session).await?;
-        let places =
-            places.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get::<i64, _>(2)? == 1)));
-        Ok(Some(TableFacts {
-            kind: table.try_get(0)?,
-            engine: table.try_get(1)?,
-            comment: table.try_get(2)?,
-            columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,
-            indexes: indexes(places.collect::<sqlx::Result<Vec<_>>>()?),
-        }))
-    }
+/// Compares live tables with their description, and says whether something is missing that the DDL makes.
+pub(super) async fn compare(
+    table: &MySqlTable,
+    session: &mut MySqlConnection,
+) -> sqlx::Result<(Vec<Finding>, bool)> {
+    let description = &table.description;
+    let claims = ask_table(description, session, &description.claims_name()).await?;
+    let sentinel = ask_sentinel(table, claims.as_ref(), session).await?;
+    let live = ask_table(description, session, description.name()).await?;
+    let missing = live.is_none() || claims.is_none() || sentinel == Some(false);
+    let facts = Facts { table: live, claims, sentinel, ..Facts::default() };
+    Ok((findings(description, &facts), missing))
+}
 
-    fn about<'q>(&self, question: &'static str, name: &'q str) -> Query<'q, MySql, MySqlArguments> {
-        let schema = self.table.description.schema().map(|schema| schema.as_bytes().to_vec());
-        sqlx::query(question).persistent(false).bind(schema).bind(name.as_bytes())
+async fn ask_sentinel(
+    table: &MySqlTable,
+    claims: Option<&TableFacts>,
+    session: &mut MySqlConnection,
+) -> sqlx::Result<Option<bool>> {
+    if !claims.is_some_and(may_read) {
+        return Ok(None);
     }
+    let exists = sqlx::query(AssertSqlSafe(Arc::clone(&table.statements.exists))).bind(SENTINEL.as_bytes());
+    Ok(Some(exists.fetch_optional(session).await?.is_some()))
+}
+
+async fn ask_table(
+    description: &OutboxTable,
+    session: &mut MySqlConnection,
+    name: &str,
+) -> sqlx::Result<Option<TableFacts>> {
+    let Some(table) = about(description, DESCRIBE_TABLE, name).fetch_optional(&mut *session).await? else {
+        return Ok(None);
+    };
+    let columns = about(description, DESCRIBE_COLUMNS, name).fetch_all(&mut *session).await?;
+    let places = about(description, DESCRIBE_INDEXES, name).fetch_all(session).await?;
+    let places =
+        places.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get::<i64, _>(2)? == 1)));
+    Ok(Some(TableFacts {
+        kind: table.try_get(0)?,
+        engine: table.try_get(1)?,
+        comment: table.try_get(2)?,
+        columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,
+        indexes: indexes(places.collect::<sqlx::Result<Vec<_>>>()?),
+    }))
+}
+
+fn about<'q>(
+    description: &OutboxTable,
+    question: &'static str,
+    name: &'q str,
+) -> Query<'q, MySql, MySqlArguments> {
+    let schema = description.schema().map(|schema| schema.as_bytes().to_vec());
+    sqlx::query(question).persistent(false).bind(schema).bind(name.as_bytes())
 }
 
 fn may_read(table: &TableFacts) -> bool {

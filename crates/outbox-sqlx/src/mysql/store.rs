@@ -93,19 +93,19 @@ impl MySqlStore {
         &self.pool
     }
 
-    /// Before anything is probed or claimed, where the server is not known.
+    /// Before anything is read or claimed, where the server is not known.
     async fn ask_once(&self, operation: StoreOperation) -> Result<(), StoreError> {
         if self.server.is_known() {
             return Ok(());
         }
-        let (connection, (autocommit, name, sql_mode)) =
+        let (connection, (autocommit, name, turned)) =
             self.ask_server().await.map_err(|error| self.context(operation).error(error))?;
-        self.server.learn(operation, (autocommit, &name, &sql_mode))?;
+        self.server.learn(operation, (autocommit, &name, &turned))?;
         connection.give_back();
         Ok(())
     }
 
-    async fn ask_server(&self) -> sqlx::Result<(ArmedConnection, (i64, String, String))> {
+    pub(super) async fn ask_server(&self) -> sqlx::Result<(ArmedConnection, (i64, String, String))> {
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
         let answer = sqlx::query_as(ASK_SERVER).persistent(false).fetch_one(connection.get()?).await?;
         Ok((connection, answer))
@@ -163,6 +163,7 @@ impl Store for MySqlStore {
             Ok(rows)
         };
         within(PENDING_TIMEOUT, operation, async {
+            self.ask_once(operation).await?;
             let rows: Vec<MySqlRow> = read.await.map_err(|error| context.error(error))?;
             let raw = rows.iter().map(row::message);
             decode_all(raw, &self.table.description, Dialect::MySql, operation)

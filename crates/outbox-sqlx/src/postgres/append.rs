@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use outbox_core::{MessageId, NewMessage};
+use outbox_sql::check::Finding;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::postgres::{AppendArrays, PayloadArray, PostgresStatements};
+use outbox_sql::lock_key::creation_lock_key;
 use outbox_sql::{InvalidTable, OutboxTable, append, schema, wake};
-use sqlx::{AssertSqlSafe, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
+use super::check::compare;
 use super::error::append_error;
 use crate::AppendError;
 
@@ -68,6 +71,33 @@ impl PostgresTable {
     pub async fn create(&self, connection: &mut PgConnection) -> sqlx::Result<()> {
         sqlx::raw_sql(AssertSqlSafe(self.ddl())).execute(connection).await?;
         Ok(())
+    }
+
+    /// As [`create`](Self::create), unless there is a table of that name: that stays as it is, and is compared with
+    /// what the store needs. Answers what does not suit, as `check()` does; nothing if all is well.
+    ///
+    /// Several may call it at once: the others wait for whoever makes the table, to the end of their transaction.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`], if the server refuses it.
+    ///
+    /// # Cancellation
+    /// Close the connection with the future.
+    pub async fn create_if_missing(&self, connection: &mut PgConnection) -> sqlx::Result<Vec<Finding>> {
+        let mut transaction = connection.begin().await?;
+        sqlx::query("SELECT pg_catalog.pg_advisory_xact_lock($1)")
+            .persistent(false)
+            .bind(creation_lock_key(&self.description))
+            .execute(&mut *transaction)
+            .await?;
+        let found = if let Some(found) = compare(&self.description, &mut transaction).await? {
+            found
+        } else {
+            self.create(&mut transaction).await?;
+            Vec::new()
+        };
+        transaction.commit().await?;
+        Ok(found)
     }
 
     /// Appends a message and answers its id. Pass a connection of your own, with your transaction open on it

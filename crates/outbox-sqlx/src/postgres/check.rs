@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outbox_core::{StoreError, StoreOperation};
+use outbox_sql::OutboxTable;
 use outbox_sql::check::Finding;
 use outbox_sql::check::postgres::{
     ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, Facts, IndexFacts,
@@ -37,7 +38,7 @@ impl PostgresStore {
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
         // In one transaction, so that a pooler keeps preparing and running a statement on one server session.
         sqlx::raw_sql(BEGIN_READ).execute(connection.get()?).await?;
-        let table = self.ask_table(connection.get()?).await?;
+        let table = ask_table(&self.table.description, connection.get()?).await?;
         let mut facts = Facts { table, settling: self.settling, ..Facts::default() };
         let server = sqlx::query(DESCRIBE_SERVER).persistent(false).fetch_one(connection.get()?).await?;
         facts.standby = server.try_get(0)?;
@@ -71,28 +72,40 @@ impl PostgresStore {
         second.give_back();
         Ok(Some(sessions[0] == sessions[1]))
     }
+}
 
-    async fn ask_table(&self, connection: &mut PgConnection) -> sqlx::Result<Option<TableFacts>> {
-        let table = sqlx::query(DESCRIBE_TABLE)
-            .persistent(false)
-            .bind(self.table.description.schema_on(Dialect::Postgres))
-            .bind(self.table.description.name())
-            .fetch_optional(&mut *connection)
-            .await?;
-        let Some(table) = table else { return Ok(None) };
-        let oid: i64 = table.try_get(0)?;
-        let columns =
-            sqlx::query(DESCRIBE_COLUMNS).persistent(false).bind(oid).fetch_all(&mut *connection).await?;
-        let indexes = sqlx::query(DESCRIBE_INDEXES).persistent(false).bind(oid).fetch_all(connection).await?;
-        Ok(Some(TableFacts {
-            kind: table.try_get(1)?,
-            row_security: table.try_get(2)?,
-            comment: table.try_get(3)?,
-            may_delete: table.try_get(4)?,
-            columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,
-            indexes: indexes.iter().map(index).collect::<sqlx::Result<_>>()?,
-        }))
-    }
+/// Compares a live table with its description; `None` if there is none of its name.
+pub(super) async fn compare(
+    description: &OutboxTable,
+    connection: &mut PgConnection,
+) -> sqlx::Result<Option<Vec<Finding>>> {
+    let table = ask_table(description, connection).await?;
+    Ok(table.map(|table| findings(description, &Facts { table: Some(table), ..Facts::default() })))
+}
+
+async fn ask_table(
+    description: &OutboxTable,
+    connection: &mut PgConnection,
+) -> sqlx::Result<Option<TableFacts>> {
+    let table = sqlx::query(DESCRIBE_TABLE)
+        .persistent(false)
+        .bind(description.schema_on(Dialect::Postgres))
+        .bind(description.name())
+        .fetch_optional(&mut *connection)
+        .await?;
+    let Some(table) = table else { return Ok(None) };
+    let oid: i64 = table.try_get(0)?;
+    let columns =
+        sqlx::query(DESCRIBE_COLUMNS).persistent(false).bind(oid).fetch_all(&mut *connection).await?;
+    let indexes = sqlx::query(DESCRIBE_INDEXES).persistent(false).bind(oid).fetch_all(connection).await?;
+    Ok(Some(TableFacts {
+        kind: table.try_get(1)?,
+        row_security: table.try_get(2)?,
+        comment: table.try_get(3)?,
+        may_delete: table.try_get(4)?,
+        columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,
+        indexes: indexes.iter().map(index).collect::<sqlx::Result<_>>()?,
+    }))
 }
 
 fn column(row: &PgRow) -> sqlx::Result<ColumnFacts> {

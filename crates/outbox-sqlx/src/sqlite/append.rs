@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use outbox_core::{MessageId, NewMessage, Payload};
+use outbox_sql::check::Finding;
 use outbox_sql::dialect::{Dialect, sqlite};
 use outbox_sql::{InvalidTable, OutboxTable, PayloadType, headers, schema};
 use sqlx::query::QueryScalar;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection};
 
+use super::check::compare;
 use super::error::append_error;
 use crate::AppendError;
 
@@ -48,6 +50,25 @@ impl SqliteTable {
     pub async fn create(&self, connection: &mut SqliteConnection) -> sqlx::Result<()> {
         sqlx::raw_sql(AssertSqlSafe(self.ddl())).execute(connection).await?;
         Ok(())
+    }
+
+    /// As [`create`](Self::create), unless there is a table of that name: that stays as it is, and is compared with
+    /// what the store needs. Answers what does not suit, as `check()` does; nothing if all is well.
+    ///
+    /// Several may call it at once.
+    ///
+    /// # Errors
+    /// [`sqlx::Error`], if SQLite refuses it.
+    ///
+    /// # Cancellation
+    /// Close the connection with the future.
+    pub async fn create_if_missing(&self, connection: &mut SqliteConnection) -> sqlx::Result<Vec<Finding>> {
+        if let Some(found) = compare(&self.description, connection).await? {
+            return Ok(found);
+        }
+        let ddl = schema::sqlite::create_table_if_missing(&self.description).unwrap_or_default();
+        sqlx::raw_sql(AssertSqlSafe(ddl)).execute(connection).await?;
+        Ok(Vec::new())
     }
 
     /// Appends a message and answers its id. Pass a connection of your own, with your transaction open on it

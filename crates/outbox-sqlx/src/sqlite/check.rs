@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outbox_core::{StoreError, StoreOperation};
+use outbox_sql::OutboxTable;
 use outbox_sql::check::Finding;
 use outbox_sql::check::sqlite::{
     ColumnFacts, DESCRIBE_BUSY_TIMEOUT, Facts, FileFacts, IndexFacts, IndexedColumn, TableFacts,
@@ -12,7 +13,7 @@ use outbox_sql::deadline::within;
 use outbox_sql::sqlite::hold::try_lock_file;
 use outbox_sql::sqlite::{MemoryDatabase, Place};
 use sqlx::sqlite::SqliteRow;
-use sqlx::{AssertSqlSafe, Row};
+use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 
 use super::connection::Lent;
 use super::error::store_error;
@@ -45,8 +46,13 @@ async fn check(shared: &Shared) -> Result<Vec<Finding>, StoreError> {
     if let Err(error) = place.verify() {
         return Ok(vec![Finding::error(error.to_string())]);
     }
-    let mut facts =
-        Facts { table: ask_table(shared, &mut connection).await.map_err(failed)?, ..Facts::default() };
+    if let Err(error) = shared.refuse_uncommitted(&mut connection, CHECK).await {
+        return Ok(vec![Finding::error(error.message())]);
+    }
+    let mut facts = Facts {
+        table: ask_table(&shared.table, connection.get().map_err(failed)?).await.map_err(failed)?,
+        ..Facts::default()
+    };
     // Without a column no statement fits; its absence is a finding already.
     if facts.table.as_ref().is_some_and(|live| live.has_columns_of(&shared.table)) {
         shared.writable.set(false);
@@ -69,13 +75,24 @@ async fn check(shared: &Shared) -> Result<Vec<Finding>, StoreError> {
     Ok(findings(&shared.table, &facts))
 }
 
-async fn ask_table(shared: &Shared, connection: &mut Lent) -> sqlx::Result<Option<TableFacts>> {
-    let table = &shared.table;
+/// Compares a live table with its description; `None` if there is none of its name.
+pub(super) async fn compare(
+    table: &OutboxTable,
+    connection: &mut SqliteConnection,
+) -> sqlx::Result<Option<Vec<Finding>>> {
+    let live = ask_table(table, connection).await?;
+    Ok(live.map(|live| findings(table, &Facts { table: Some(live), ..Facts::default() })))
+}
+
+async fn ask_table(
+    table: &OutboxTable,
+    connection: &mut SqliteConnection,
+) -> sqlx::Result<Option<TableFacts>> {
     let definition: Option<Option<String>> =
-        sqlx::query_scalar(AssertSqlSafe(describe_table(table))).fetch_optional(connection.get()?).await?;
+        sqlx::query_scalar(AssertSqlSafe(describe_table(table))).fetch_optional(&mut *connection).await?;
     let Some(definition) = definition else { return Ok(None) };
-    let columns = sqlx::query(AssertSqlSafe(describe_columns(table))).fetch_all(connection.get()?).await?;
-    let indexes = sqlx::query(AssertSqlSafe(describe_indexes(table))).fetch_all(connection.get()?).await?;
+    let columns = sqlx::query(AssertSqlSafe(describe_columns(table))).fetch_all(&mut *connection).await?;
+    let indexes = sqlx::query(AssertSqlSafe(describe_indexes(table))).fetch_all(connection).await?;
     Ok(Some(TableFacts {
         definition: definition.unwrap_or_default(),
         columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,

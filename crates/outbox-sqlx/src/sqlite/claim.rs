@@ -41,6 +41,7 @@ pub(super) async fn take(shared: &Arc<Shared>, request: &ClaimRequest) -> Result
         Some(connection) => connection,
         None => shared.connection(CLAIM).await?,
     };
+    shared.refuse_uncommitted(&mut connection, CLAIM).await?;
     super::writable::prove(shared, place, &mut connection).await?;
     // After the lock, in a snapshot of its own: what the last holder marked is marked here, too.
     let rows = read(shared, &mut connection, request).await.map_err(|error| store_error(CLAIM, error))?;

@@ -12,7 +12,7 @@ use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::dialect::sqlite::{SqliteStatements, json_tenants};
 use outbox_sql::row::decode_all;
-use outbox_sql::sqlite::{Place, Writable};
+use outbox_sql::sqlite::{Place, Writable, meaning};
 use outbox_sql::table::{InvalidTable, OutboxTable};
 use sqlx::sqlite::SqlitePool;
 use sqlx::{AssertSqlSafe, SqliteConnection};
@@ -94,7 +94,25 @@ impl Shared {
     async fn connection_to_place(&self, operation: StoreOperation) -> Result<Lent, StoreError> {
         let mut connection = self.connection(operation).await?;
         self.place(connection.get().map_err(|error| store_error(operation, error))?, operation).await?;
+        self.refuse_uncommitted(&mut connection, operation).await?;
         Ok(connection)
+    }
+
+    /// Refuses a connection that reads what others have not committed.
+    pub(super) async fn refuse_uncommitted(
+        &self,
+        connection: &mut Lent,
+        operation: StoreOperation,
+    ) -> Result<(), StoreError> {
+        if !self.place.get().is_some_and(Place::may_read_uncommitted) {
+            return Ok(());
+        }
+        let answer =
+            async { sqlx::query_scalar(meaning::ASK_READ_UNCOMMITTED).fetch_one(connection.get()?).await };
+        match answer.await.map_err(|error| store_error(operation, error))? {
+            0_i64 => Ok(()),
+            _ => Err(StoreError::permanent(operation, meaning::READ_UNCOMMITTED.into_words())),
+        }
     }
 
     /// Where the database lives; asked once.

@@ -2,6 +2,7 @@
 #![cfg(feature = "mysql")]
 
 mod append;
+mod create;
 mod driver;
 mod laws;
 

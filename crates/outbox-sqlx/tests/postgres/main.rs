@@ -3,6 +3,7 @@
 
 mod advice;
 mod append;
+mod create;
 mod driver;
 mod holder;
 mod laws;

@@ -35,7 +35,8 @@ macro_rules! __mysql_list {
                     dropped_futures_lose_no_write_of_the_application_and_leave_nothing_behind
                     a_claim_can_be_dropped_on_any_thread;
                 check:
-                    what_does_not_suit_the_store_is_found;
+                    what_does_not_suit_the_store_is_found
+                    a_table_with_system_versioning_works_and_suits;
                 faults:
                     a_server_that_goes_down_loses_no_message_and_marks_none
                     a_read_only_server_refuses_the_claim_itself
@@ -64,6 +65,8 @@ macro_rules! __mysql_list {
                     a_claim_keeps_its_tables_from_being_replaced_before_its_mark;
                 rows:
                     a_row_that_cannot_be_read_stops_its_tenant_alone;
+                session_settings:
+                    a_session_that_does_not_see_what_is_committed_is_refused;
                 turns:
                     replicas_that_meet_a_tenant_without_a_row_do_not_wait_for_each_other_s_batch
                     new_tenants_are_not_in_each_other_s_way

@@ -90,7 +90,8 @@ macro_rules! __sqlite_list {
             store {
                 check:
                     a_check_finds_what_does_not_suit
-                    the_index_that_a_check_asks_for_is_the_one_that_it_finds;
+                    the_index_that_a_check_asks_for_is_the_one_that_it_finds
+                    a_journal_that_cannot_roll_back_is_an_error;
                 namesakes:
                     tables_of_a_connection_s_own_hide_nothing_of_the_database;
                 plans:
@@ -104,6 +105,10 @@ macro_rules! __sqlite_list {
                     fewer_rows_marked_than_given_is_an_error_that_says_so
                     the_application_writes_while_a_tenant_is_held
                     settling_deletes_exactly_the_accepted_rows;
+                uncommitted:
+                    a_connection_that_reads_what_is_not_committed_is_refused_in_memory
+                    a_connection_that_reads_what_is_not_committed_is_refused_on_a_file
+                    the_setting_is_no_matter_where_no_cache_is_shared;
             }
         }
     };

@@ -4,14 +4,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use outbox_core::{StoreError, StoreOperation};
 
-/// Asks whether a read of this session ends its own transaction, as a number that is 0 if not; and, as texts, what the
-/// server calls itself and the session's `sql_mode`: for [`KnownServer::learn`].
+/// Asks whether a read of this session ends its own transaction, as a number that is 0 if not; what the server calls
+/// itself, as a text; and, as a text, which settings of the session turn what a read sees or what is bound to it, empty
+/// if none does: for [`KnownServer::learn`]. (In the mode `EMPTY_STRING_IS_NULL` MariaDB takes an empty text that is
+/// bound for none: a walk over the tenants begins with one, and a subject can be one.)
 pub const ASK_SERVER: &str = "SELECT cast(@@autocommit AS signed), \
-     cast(concat_ws(', ', version(), @@version_comment) AS char), cast(@@sql_mode AS char)";
-
-/// The `sql_mode` in which MariaDB takes an empty text that is bound for none. A walk over the tenants begins with one,
-/// and a subject can be one.
-pub(crate) const EMPTY_IS_NULL: &str = "EMPTY_STRING_IS_NULL";
+     cast(concat_ws(', ', version(), @@version_comment) AS char), \
+     cast(concat_ws(', ', \
+     if(/*M! @@SESSION.tx_isolation */ /*!80000 @@SESSION.transaction_isolation */ = 'READ-UNCOMMITTED', \
+     'transaction_isolation', NULL), \
+     if(@@SESSION.sql_select_limit < 9223372036854775807, 'sql_select_limit', NULL), \
+     if(abs(timestampdiff(SECOND, now(), sysdate())) > 60, 'timestamp', NULL), \
+     if(find_in_set('EMPTY_STRING_IS_NULL', @@SESSION.sql_mode), 'the sql_mode EMPTY_STRING_IS_NULL', NULL) \
+     /*M! , if(@@SESSION.system_versioning_asof <> 'DEFAULT', 'system_versioning_asof', NULL) */) AS char)";
 
 /// Whether a pool's server and sessions were seen to keep a claim's promise. A pool's sessions are alike: they are
 /// asked once, and again after an error, since another server may have the address by then.
@@ -27,20 +32,17 @@ impl KnownServer {
     /// Takes in the answer to [`ASK_SERVER`].
     ///
     /// # Errors
-    /// A permanent error where a claim excludes nobody, since the server locks nothing; and where a probe would see
-    /// what was there at its session's first read, for ever, or nothing at all. Nobody would be told of either.
+    /// A permanent error where a claim excludes nobody, since the server locks nothing; where a probe would see what
+    /// was there at its session's first read, for ever; and where a read would see what is not committed, not all of
+    /// it, nothing at all, or what was there in the past. Nobody would be told of any.
     pub fn learn(
         &self,
         operation: StoreOperation,
-        (autocommit, server, sql_mode): (i64, &str, &str),
+        (autocommit, server, turned): (i64, &str, &str),
     ) -> Result<(), StoreError> {
         check(operation, autocommit, server)?;
-        if sql_mode.contains(EMPTY_IS_NULL) {
-            let refused = format!(
-                "the sql_mode of the pool's sessions has {EMPTY_IS_NULL}, where a probe would find no tenant, and a \
-                 claim not leave an empty subject out: remove it for the relay's pool"
-            );
-            return Err(StoreError::permanent(operation, refused));
+        if !turned.is_empty() {
+            return Err(StoreError::permanent(operation, turns(turned)));
         }
         self.0.store(true, Ordering::Relaxed);
         Ok(())
@@ -66,6 +68,14 @@ fn check(operation: StoreOperation, autocommit: i64, server: &str) -> Result<(),
     Ok(())
 }
 
+/// What is said of settings that turn what a read sees: those that [`ASK_SERVER`] answers.
+pub fn turns(settings: &str) -> String {
+    format!(
+        "sessions of the relay's pool do not see just what is committed now, by these settings: {settings}; give that \
+         pool sessions with the server's own defaults for them, and READ COMMITTED or a stronger isolation"
+    )
+}
+
 /// Why a server of this name cannot be used: it takes what the claim's lock says, and does nothing.
 pub(crate) fn locks_nothing(server: &str) -> Option<String> {
     server.to_ascii_lowercase().contains("tidb").then(|| {
@@ -85,10 +95,10 @@ mod tests {
         let known = KnownServer::default();
         assert!(known.learn(StoreOperation::Claim, (1, "8.0.11-TiDB-v8.5.0", "")).is_err());
         assert!(known.learn(StoreOperation::Probe, (0, "8.4.0", "")).is_err());
-        let empty_is_null = (1, "11.4.2-MariaDB", "STRICT_TRANS_TABLES,EMPTY_STRING_IS_NULL");
-        assert!(known.learn(StoreOperation::Probe, empty_is_null).is_err());
         assert!(!known.is_known());
-        assert!(known.learn(StoreOperation::Claim, (1, "8.4.0", "ANSI_QUOTES")).is_ok());
+        assert!(known.learn(StoreOperation::Pending, (1, "8.4.0", "sql_select_limit")).is_err());
+        assert!(!known.is_known());
+        assert!(known.learn(StoreOperation::Claim, (1, "8.4.0", "")).is_ok());
         assert!(known.is_known());
         known.forget();
         assert!(!known.is_known());

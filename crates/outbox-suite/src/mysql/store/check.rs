@@ -1,11 +1,11 @@
 //! What `check` says of live databases.
 
-use outbox_core::Settling;
+use outbox_core::{MessageId, Settlement, Settling};
 use outbox_sql::OutboxTable;
 use outbox_sqlx::mysql::Severity;
 
 use crate::mysql::{Database, Driver, STORE};
-use crate::server::StorePool;
+use crate::server::{StorePool, claim, message};
 
 /// A table as the DDL makes it, without and with what breaks it: each is found, in words that say what to do.
 #[tokio::main(flavor = "current_thread")]
@@ -71,5 +71,30 @@ pub(crate) async fn what_does_not_suit_the_store_is_found(driver: Driver) {
     let found = store.check().await.unwrap();
     assert!(found.len() == 1 && found[0].message.starts_with("autocommit is off"), "{found:?}");
     store.close().await;
+    database.drop().await;
+}
+
+/// MariaDB keeps the versions of a table's rows, if it is told to: a table like others to us.
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn a_table_with_system_versioning_works_and_suits(driver: Driver) {
+    let database = Database::create(driver).await;
+    if !database.text("SELECT version()").await.contains("MariaDB") {
+        return database.drop().await;
+    }
+    let table = database.make(&OutboxTable::default()).await;
+    database.run("ALTER TABLE outbox_message ADD SYSTEM VERSIONING").await;
+    database.run(format!("GRANT DELETE ON {}.outbox_message TO outbox_test_store@'%'", database.name)).await;
+    for settling in [Settling::Mark, Settling::Delete] {
+        let store = database.store(table.description()).with_settling(settling);
+        assert_eq!(store.check().await.unwrap(), [], "{settling:?}");
+        let written = database.append(&table, &[message("acme", "1"), message("acme", "2")]).await;
+        let claimed = claim(&store, "acme").await;
+        assert_eq!(claimed.messages.len(), 2, "{settling:?}");
+        let published = written.into_iter().map(MessageId::new);
+        claimed.claim.settle(Settlement::published(published)).await.unwrap();
+        let again = claim(&store, "acme").await;
+        assert!(again.messages.is_empty(), "{settling:?}");
+        again.claim.settle(Settlement::release()).await.unwrap();
+    }
     database.drop().await;
 }

@@ -8,4 +8,5 @@ pub(crate) mod names;
 pub(crate) mod plans;
 pub(crate) mod replaced;
 pub(crate) mod rows;
+pub(crate) mod session_settings;
 pub(crate) mod turns;

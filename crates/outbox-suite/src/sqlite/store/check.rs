@@ -37,6 +37,15 @@ pub(crate) async fn a_check_finds_what_does_not_suit(driver: Driver) {
     assert!(findings.iter().all(|finding| finding.severity == Severity::Warning));
 }
 
+/// Promise: a row that rolls back is never seen. Without a journal none does.
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn a_journal_that_cannot_roll_back_is_an_error(driver: Driver) {
+    let database = FileDatabase::new(driver).await;
+    execute(&database, "PRAGMA journal_mode = DELETE").await;
+    let store = database.store_as(&database.open().setup("PRAGMA journal_mode = OFF"));
+    assert!(errors(&store.check().await.expect("a check")).contains("the journal is off"));
+}
+
 /// The statement that the check proposes is one that it is content with.
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn the_index_that_a_check_asks_for_is_the_one_that_it_finds(driver: Driver) {

@@ -4,3 +4,4 @@ pub(crate) mod check;
 pub(crate) mod namesakes;
 pub(crate) mod plans;
 pub(crate) mod settle;
+pub(crate) mod uncommitted;
