@@ -33,7 +33,8 @@ fn is_our_own(file: &File, path: &Path) -> bool {
 
 /// Gives a lock file the group and the mode of its database, as far as the process may; a privileged one gives it
 /// the owner, too, as it does for the files that SQLite makes. What it may not is no failure: this process has the
-/// file open.
+/// file open. It never widens the mode for that: whom this locks out gets an error that names the file, and a
+/// stranger who may lock can hold a tenant.
 #[cfg(unix)]
 pub(super) fn take_after(file: &File, path: &Path, database: &Path) {
     use std::fs::Permissions;
@@ -43,14 +44,12 @@ pub(super) fn take_after(file: &File, path: &Path, database: &Path) {
         return;
     }
     let (Ok(wanted), Ok(found)) = (std::fs::metadata(database), file.metadata()) else { return };
-    let mut group = found.gid();
-    let owned = (found.uid(), group) == (wanted.uid(), wanted.gid());
-    if !owned && fchown(file, Some(wanted.uid()), Some(wanted.gid())).is_ok()
-        || group != wanted.gid() && fchown(file, None, Some(wanted.gid())).is_ok()
+    let owned = (found.uid(), found.gid()) == (wanted.uid(), wanted.gid());
+    if !owned && fchown(file, Some(wanted.uid()), Some(wanted.gid())).is_err() && found.gid() != wanted.gid()
     {
-        group = wanted.gid();
+        let _ = fchown(file, None, Some(wanted.gid()));
     }
-    let mode = mode(wanted.mode(), group == wanted.gid());
+    let mode = mode(wanted.mode());
     if found.mode() & 0o777 != mode {
         let _ = file.set_permissions(Permissions::from_mode(mode));
     }
@@ -59,12 +58,10 @@ pub(super) fn take_after(file: &File, path: &Path, database: &Path) {
 #[cfg(not(unix))]
 pub(super) fn take_after(_: &File, _: &Path, _: &Path) {}
 
-/// The mode of a lock file beside a database of this mode. Where it could not have the database's group, that
-/// group's members are among all others, and so all others get what these may.
+/// The mode of a lock file beside a database of this mode: who may read or write the one may do so with the other.
 #[cfg(unix)]
-fn mode(database: u32, same_group: bool) -> u32 {
-    let (owner, group, others) = (database & 0o600, (database >> 3) & 0o6, database & 0o6);
-    if same_group { owner | (group << 3) | others } else { owner | ((group | others) * 0o11) }
+fn mode(database: u32) -> u32 {
+    database & 0o666
 }
 
 #[cfg(all(test, unix))]
@@ -73,17 +70,15 @@ mod tests {
 
     #[test]
     fn a_lock_file_is_for_whom_its_database_is_for() {
-        for (database, same_group, lock) in [
-            (0o100_600, true, 0o600),
-            (0o100_660, true, 0o660),
-            (0o100_644, true, 0o644),
-            (0o106_775, true, 0o664),
-            (0o100_600, false, 0o600),
-            (0o100_660, false, 0o666),
-            (0o100_640, false, 0o644),
-            (0o100_606, false, 0o666),
+        for (database, lock) in [
+            (0o100_600, 0o600),
+            (0o100_660, 0o660),
+            (0o100_640, 0o640),
+            (0o100_644, 0o644),
+            (0o100_606, 0o606),
+            (0o106_775, 0o664),
         ] {
-            assert_eq!(mode(database, same_group), lock, "{database:o}, {same_group}");
+            assert_eq!(mode(database), lock, "{database:o}");
         }
     }
 }
