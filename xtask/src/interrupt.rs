@@ -1,15 +1,15 @@
 //! Ctrl-C and its like: what runs is ended, everything is put away, and then we end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The process group of the command that runs.
-static GROUP: Mutex<Option<Pid>> = Mutex::new(None);
+/// The process groups of the commands that run.
+static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
 /// Whether somebody asked us to end.
 pub(crate) fn is_interrupted() -> bool {
@@ -18,32 +18,36 @@ pub(crate) fn is_interrupted() -> bool {
 
 /// Says which process group to end at an interruption, until the value is dropped.
 #[derive(Debug)]
-pub(crate) struct Ends(());
+pub(crate) struct Ends(Pid);
 
 impl Ends {
-    pub(crate) fn group(leader: Option<Pid>) -> Self {
+    pub(crate) fn group(leader: Pid) -> Self {
         listen();
-        *GROUP.lock().unwrap_or_else(PoisonError::into_inner) = leader;
+        groups().push(leader);
         if is_interrupted() {
-            end_group();
+            end_groups();
         }
-        Self(())
+        Self(leader)
     }
 }
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        *GROUP.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        groups().retain(|leader| *leader != self.0);
     }
 }
 
-fn end_group() {
-    if let Some(leader) = *GROUP.lock().unwrap_or_else(PoisonError::into_inner) {
-        let _ = kill_process_group(leader, Signal::TERM);
+fn groups() -> MutexGuard<'static, Vec<Pid>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn end_groups() {
+    for leader in groups().iter() {
+        let _ = kill_process_group(*leader, Signal::TERM);
     }
 }
 
-/// From now on, the first signal ends the command that runs, so that we go on to put everything away; the
+/// From now on, the first signal ends the commands that run, so that we go on to put everything away; the
 /// second ends us at once, and the watchdogs put everything away.
 pub(crate) fn listen() {
     static LISTENING: Once = Once::new();
@@ -58,6 +62,6 @@ fn wait(mut signals: Signals) {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        end_group();
+        end_groups();
     }
 }

@@ -32,10 +32,25 @@ enum Command {
     Bench(bench::Options),
     Sim(sim::Options),
     Test(test::Options),
-    /// Format, clippy, docs, each feature alone, dependencies, tidiness and outbox-diesel by itself; warnings are errors.
-    Lint,
+    Lint(lint::Options),
     /// All that CI runs: lint, then the simulation, then test.
     Ci,
+}
+
+/// How lint or tests ended.
+#[derive(Debug)]
+struct Verdict {
+    well: bool,
+    /// The last line, which also says what was left out.
+    last: String,
+}
+
+impl Verdict {
+    /// Prints it; answers whether all is well.
+    fn tell(self) -> bool {
+        println!("{}", self.last);
+        self.well
+    }
 }
 
 fn main() -> ExitCode {
@@ -43,9 +58,9 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Sim(options) => sim::run(&options),
-        Command::Test(options) => test::run(&options),
-        Command::Lint => lint::run(),
-        Command::Ci => ci::run(),
+        Command::Test(options) => test::run(&options).map(Verdict::tell),
+        Command::Lint(options) => lint::run(&options).map(Verdict::tell),
+        Command::Ci => ci::run().map(Verdict::tell),
     };
     match result {
         Ok(_) if interrupt::is_interrupted() => ExitCode::from(130),

@@ -14,16 +14,26 @@ pub(crate) struct Program {
     pub(crate) path: PathBuf,
     /// The folder of the crate that it belongs to.
     pub(crate) folder: PathBuf,
+    /// What it is called in the crate's manifest, or for a test of its file's name.
+    pub(crate) name: String,
+    /// The file that it is built from.
+    pub(crate) source: PathBuf,
+    /// Whether it runs tests.
+    pub(crate) is_test: bool,
 }
 
 impl Program {
     /// Reads one of cargo's messages; most are about something else.
     fn read(message: &str) -> Result<Option<Self>> {
         let message: Value = serde_json::from_str(message)?;
+        let target = &message["target"];
         let (path, manifest) = (message["executable"].as_str(), message["manifest_path"].as_str());
         Ok(path.zip(manifest).map(|(path, manifest)| Self {
             path: path.into(),
-            folder: Path::new(manifest).with_file_name(""),
+            folder: Path::new(manifest).parent().unwrap_or(Path::new("")).into(),
+            name: target["name"].as_str().unwrap_or_default().to_owned(),
+            source: target["src_path"].as_str().unwrap_or_default().into(),
+            is_test: message["profile"]["test"] == true,
         }))
     }
 
@@ -61,9 +71,13 @@ mod tests {
     fn knows_each_program_by_its_file() {
         let library = r#"{"reason":"compiler-artifact","manifest_path":"/w/a/Cargo.toml","executable":null}"#;
         assert_eq!(Program::read(library).unwrap(), None);
-        let message =
-            r#"{"manifest_path":"/w/outbox-memory/Cargo.toml","executable":"/t/deps/conformance-1a"}"#;
+        let message = r#"{
+            "manifest_path": "/w/outbox-memory/Cargo.toml", "executable": "/t/deps/conformance-1a",
+            "target": { "name": "conformance", "src_path": "/w/outbox-memory/tests/conformance.rs" },
+            "profile": { "test": true }
+        }"#;
         let program = Program::read(message).unwrap().unwrap();
         assert_eq!((program.file(), program.package()), ("conformance-1a", "outbox-memory"));
+        assert!(program.is_test && program.name == "conformance");
     }
 }

@@ -2,7 +2,6 @@
 //! ours than it names, with SQLite built from source, and run.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -33,8 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 pub(super) fn run() -> Result<()> {
     let metadata = process::output(&mut process::cargo(&["metadata", "--format-version=1", "--no-deps"]))?;
     let metadata: Value = serde_json::from_str(&metadata)?;
-    let target = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
-    let target = Path::new(target);
+    let target = process::target()?;
 
     let mut package =
         process::cargo(&["package", "--quiet", "--no-verify", "--allow-dirty", "--exclude-lockfile"]);

@@ -1,83 +1,84 @@
 //! Every test there is, on servers of our own.
 
 mod report;
+mod runner;
 mod shared;
 mod tally;
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
-use servers::install::Program;
-use servers::{Folder, MariaDb, MySql, Postgres};
+use servers::Folder;
+use servers::install::Program as Installed;
 
 use self::report::Report;
-use self::shared::Shared;
+use self::runner::Round;
+use self::shared::{Kind, Servers};
 use self::tally::Tally;
-use crate::{interrupt, process, programs};
+use crate::programs::Program;
+use crate::{Verdict, interrupt, process, programs};
 
 /// The file in which tests write what they could not check.
 const REPORT: &str = "OUTBOX_TEST_REPORT";
 
 /// Runs every test, with a private PostgreSQL server (or the one that `OUTBOX_TEST_POSTGRES_URL` names, as
 /// its superuser) and a private MariaDB server (or the MariaDB or MySQL that `OUTBOX_TEST_MYSQL_URL` names, as
-/// its `root`). Without arguments, the tests of MariaDB run again on a private MySQL server, where one can be
-/// fetched. The last lines count what ran on which database, and what could not be checked.
+/// its `root`). Without arguments, several test binaries run at once, and what is tested on these servers runs again on
+/// private servers of MySQL and of the newest PostgreSQL, where they can be fetched. The last lines count what ran on
+/// which database, and what could not be checked.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
     /// Passed on to `cargo test`: `-p outbox-sqlx`, a test's name, `-- --nocapture`.
     #[arg(last = true)]
     cargo: Vec<String>,
+    /// What takes long is left out: MariaDB and MySQL, Diesel, and the tests that start servers of their own.
+    #[arg(long, conflicts_with = "cargo")]
+    fast: bool,
     /// A private MySQL server in place of MariaDB's, for the tests that share one.
     #[arg(long)]
     mysql: bool,
+    /// A private server of the newest PostgreSQL, for the tests that share one.
+    #[arg(long)]
+    newest_postgres: bool,
 }
 
-/// Runs the tests; answers whether all are well.
-pub(crate) fn run(options: &Options) -> Result<bool> {
+/// Runs the tests; answers whether all are well, and what to say last.
+pub(crate) fn run(options: &Options) -> Result<Verdict> {
     interrupt::listen();
-    // Some tests start servers of their own, whatever server the others use.
-    Program::Postgres.ensure()?;
-    Program::PgBouncer.ensure()?;
-    Program::MariaDb.ensure()?;
     let folder = Folder::new("test")?;
     let file = folder.path().join("report");
     std::fs::write(&file, "")?;
+
+    // They get ready while the tests are built.
+    let shared = Servers::start(&options.shared());
+    let again: Vec<_> = options.again().into_iter().map(|kind| (kind, Servers::start(&[kind]))).collect();
+    // Some tests start servers of their own, whatever server the others use.
+    if !options.fast {
+        Installed::Postgres.ensure()?;
+        Installed::PgBouncer.ensure()?;
+        Installed::MariaDb.ensure()?;
+    }
 
     // Built first, which also tells the binaries' crates; a build that fails is told by cargo.
     let mut build = test_command(options);
     build.arg("--no-run").args(options.of_cargo());
     let Some(binaries) = programs::build(&mut build)? else {
-        println!("no test ran: the tests do not build");
-        return Ok(false);
+        return Ok(Verdict { well: false, last: "no test ran: the tests do not build".to_owned() });
     };
 
-    let mut command = test_command(options);
-    command.arg("--no-fail-fast").args(&options.cargo).env(REPORT, &file);
-    let postgres = Shared::<Postgres>::for_tests(&mut command)?;
-    let has_mysql_tests = binaries.iter().any(|binary| binary.file().starts_with("mysql-"));
-    let mut tally = Tally::of(binaries);
-    let mut status = if options.mysql {
-        Program::MySql.ensure()?;
-        Shared::<MySql>::for_tests(&mut command)?.run(&mut command, &mut tally)?
+    let (well, tallies) = if options.cargo.is_empty() {
+        run_at_once(&binaries, options.fast, &shared, &again, &file)?
     } else {
-        Shared::<MariaDb>::for_tests(&mut command)?.run(&mut command, &mut tally)?
+        let mut tally = Tally::of(&binaries);
+        (run_named(options, &shared, &mut tally, &file)?, vec![tally])
     };
-    if !status {
-        postgres.show_log();
-    }
-    drop(postgres);
-    // Without arguments everything runs, so that a database without a test is a mistake of ours.
-    let everything = status && options.cargo.is_empty() && !options.mysql;
-    let missing = if everything { tally.databases_without_a_test() } else { Vec::new() };
-    let mut again = None;
-    if everything && has_mysql_tests && !Shared::<MySql>::is_given() {
-        let mut command =
-            process::cargo(&["test", "--all-features", "--package=outbox-sqlx", "--test=mysql"]);
-        command.arg("--no-fail-fast").env(REPORT, &file);
-        again = Some(on_mysql(&mut command)?);
-        status &= again.as_ref().is_some_and(|(well, _)| *well);
+    if !well {
+        shared.show_logs();
     }
 
+    // Where everything runs, a database without a test is a mistake of ours.
+    let missing = if options.is_everything() { tallies[0].databases_without_a_test() } else { Vec::new() };
     let report = Report::read(&std::fs::read_to_string(&file)?);
     for line in report.unchecked() {
         println!("{line}");
@@ -85,25 +86,60 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     for database in &missing {
         println!("no test ran on {database}");
     }
-    if let Some((_, line)) = again {
-        println!("{line}");
+    let mut last = format!("{}; {report}", tallies[0]);
+    for ((kind, servers), tally) in again.iter().zip(&tallies[1..]) {
+        match servers.ready() {
+            Ok(servers) => println!("once more, on {}: {tally}", servers[0].name()?),
+            // It comes from where nothing is promised to be there: said, and no failure.
+            Err(error) => last = format!("{last}; NO TEST RAN ON {}: {error}", kind.name()),
+        }
     }
-    println!("{tally}; {report}");
-    Ok(status && missing.is_empty())
+    Ok(Verdict { well: well && missing.is_empty(), last })
 }
 
-/// Runs tests on a MySQL server; answers whether all are well, and what to say of them. That no server can be had is
-/// said, and is no failure: it comes from where nothing is promised to be there.
-fn on_mysql(command: &mut Command) -> Result<(bool, String)> {
-    match Program::MySql.ensure().and_then(|()| Shared::<MySql>::for_tests(command)) {
-        Ok(server) => {
-            let mut tally = Tally::default();
-            let well = server.run(command, &mut tally)?;
-            let version = server.server().map_or("", MySql::version);
-            Ok((well, format!("once more, on MySQL {version}: {tally}")))
-        }
-        Err(error) => Ok((true, format!("no test ran on MySQL: {error:#}"))),
+/// Runs test binaries on the shared servers and, some of them, again on others: all at once.
+fn run_at_once(
+    binaries: &[Program],
+    fast: bool,
+    shared: &Servers,
+    again: &[(Kind, Servers)],
+    report: &Path,
+) -> Result<(bool, Vec<Tally>)> {
+    let chosen = |which: &dyn Fn(&Program) -> bool| {
+        binaries.iter().filter(|binary| binary.is_test && which(binary)).collect()
+    };
+    let first = chosen(&|binary| !fast || is_fast(binary));
+    let mut rounds = vec![Round { servers: shared, binaries: first, has_docs: !fast }];
+    for (kind, servers) in again {
+        let some = chosen(&|binary| kind.is_tested_again_by(binary));
+        rounds.push(Round { servers, binaries: some, has_docs: false });
     }
+    let mut tallies: Vec<Tally> = rounds.iter().map(|_| Tally::of(binaries)).collect();
+    let well = runner::run(&rounds, report, |round, line| tallies[round].see(line))?;
+    Ok((well, tallies))
+}
+
+/// Has cargo run the tests that are named.
+fn run_named(options: &Options, shared: &Servers, tally: &mut Tally, report: &Path) -> Result<bool> {
+    let mut command = test_command(options);
+    command.arg("--no-fail-fast").args(&options.cargo).env(REPORT, report);
+    for server in shared.ready()? {
+        server.tell(&mut command);
+    }
+    let status = process::run_heard(&mut command, |line| {
+        print!("{line}");
+        tally.see(line);
+        Ok(())
+    })?;
+    Ok(status.success())
+}
+
+/// What `--fast` does not build. Diesel's tests are those of sqlx once more.
+const SLOW: [&str; 6] = ["bench", "demo", "demo-diesel", "demo-otel", "outbox-diesel", "servers"];
+
+/// Whether a binary's tests are quick: in memory, on SQLite, or on one server of PostgreSQL to which nothing happens.
+fn is_fast(binary: &Program) -> bool {
+    !binary.name.starts_with("mysql") && binary.name != "postgres_faults"
 }
 
 fn test_command(options: &Options) -> Command {
@@ -111,10 +147,30 @@ fn test_command(options: &Options) -> Command {
     if !names_packages(options.of_cargo()) {
         command.arg("--workspace");
     }
+    if options.fast {
+        command.args(SLOW.iter().flat_map(|package| ["--exclude", package]));
+    }
     command
 }
 
 impl Options {
+    fn is_everything(&self) -> bool {
+        self.cargo.is_empty() && !self.fast && !self.mysql && !self.newest_postgres
+    }
+
+    /// The servers that all tests share.
+    fn shared(&self) -> Vec<Kind> {
+        let postgres = if self.newest_postgres { Kind::NewestPostgres } else { Kind::Postgres };
+        let mysql = if self.mysql { Kind::MySql } else { Kind::MariaDb };
+        if self.fast { vec![postgres] } else { vec![postgres, mysql] }
+    }
+
+    /// The servers that some tests run on again.
+    fn again(&self) -> Vec<Kind> {
+        let kinds = [Kind::NewestPostgres, Kind::MySql];
+        kinds.into_iter().filter(|kind| self.is_everything() && !kind.is_given()).collect()
+    }
+
     /// What is for cargo, and not for the tests that it runs.
     fn of_cargo(&self) -> &[String] {
         self.cargo.split(|argument| argument == "--").next().unwrap_or_default()

@@ -63,8 +63,8 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Nothing seen yet, of tests in these binaries.
-    pub(super) fn of(binaries: Vec<Program>) -> Self {
-        Self { binaries, ..Self::default() }
+    pub(super) fn of(binaries: &[Program]) -> Self {
+        Self { binaries: binaries.to_vec(), ..Self::default() }
     }
 
     /// Reads a line of the output; most say nothing about a test.
