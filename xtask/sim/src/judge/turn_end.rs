@@ -47,7 +47,10 @@ impl World {
             of.probes.wanted = true;
         }
         let of = &mut of.tenants[tenant];
-        (of.is_newer, of.last_end, of.refused) = (true, Some(now), None);
+        (of.is_newer, of.last_end) = (true, Some(now));
+        if !matches!(end, End::Held) {
+            of.refused = None;
+        }
         of.place = Place::Idle;
         let poll = self.setting.config.poll_interval;
         match end {

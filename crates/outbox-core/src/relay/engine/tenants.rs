@@ -236,7 +236,9 @@ impl Tenants {
         let jitter = random.f64();
         tenant.newer_than_probe = true;
         let failed_before = tenant.failures > 0;
-        tenant.refused = None;
+        if !matches!(sweep.end, SweepEnd::Held) {
+            tenant.refused = None;
+        }
         match &sweep.end {
             SweepEnd::Refused { tried, .. } => {
                 (tenant.tried, tenant.refused) = (Some(*tried), Some(tried.message));

@@ -296,6 +296,20 @@ fn what_was_tried_is_remembered_over_held_turns_and_failed_claims_and_forgotten_
     }
 }
 
+/// Another relay takes the refused message while it holds the tenant: at the next probe the tenant is well again.
+#[test]
+fn a_tenant_whose_refused_message_another_relay_published_recovers() {
+    let mut tenants = tenants();
+    tenants.probed(&oldest(&["a"]));
+    end(&mut tenants, START, &refused(0));
+    let now = tenants.due().unwrap();
+    end(&mut tenants, now, &held());
+    tenants.probe_begins();
+    let later = MessageId::new(9);
+    let found = OldestPending::new(tenant("a"), later, Timestamp::from_micros(0), Duration::ZERO);
+    assert!(tenants.probed(&[found])[0].recovered);
+}
+
 #[test]
 fn rounds_start_at_different_tenants() {
     let names = ["a", "b", "c", "d"];
