@@ -14,7 +14,7 @@
 //!
 //! **A new test** is a function in such a file, and its name in the list of its database (`src/postgres/list.rs`, …): then
 //! it runs for every driver. One that is in no list is a warning of the compiler's, for nobody calls it. The functions
-//! are compiled once, here, and know a store by what every store has ([`AnyStore`], [`StorePool`]).
+//! are compiled once, here, and know a store by what every store has ([`AnyStore`], `server::StorePool`).
 //!
 //! A test is `#[tokio::main]`, which makes of it what `#[tokio::test]` makes, less the `#[test]`: that one is in the
 //! binary of each driver.

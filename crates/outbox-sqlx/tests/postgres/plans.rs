@@ -67,7 +67,8 @@ async fn plan_after(
         rows.iter().map(|row| (row.get(0),)).collect()
     };
     connection.detach();
-    lines.into_iter().map(|(line,)| line).collect::<Vec<_>>().join("\n")
+    // PostgreSQL 18 tells rows with their hundredths.
+    lines.into_iter().map(|(line,)| line.replace(".00 loops", " loops")).collect::<Vec<_>>().join("\n")
 }
 
 const PENDING_INDEX: &str = "using outbox_message_tenant_id_id_idx";

@@ -137,7 +137,8 @@ pub(crate) async fn a_publish_over_a_half_open_socket_is_the_holders_last<D: Ser
     let replica = line.behind(slow);
     let proxy = Arc::clone(&line.proxy);
     replica.journal.before_next(OperationKind::Publish, move || proxy.freeze());
-    replica.journal.wait_for(1, |entry| matches!(entry, Entry::BackedOff { .. })).await;
+    // On a busy machine the tenant may have backed off after an earlier claim as well.
+    replica.journal.wait_for_failed(OperationKind::Verify).await;
     assert_eq!(started(&mine), written[..1], "the holder went on without an answer");
     line.assert_red(&replica).await;
     other_takes_over_once_the_connection_is_dead(&line, &written).await;
