@@ -9,6 +9,7 @@ mod process;
 mod programs;
 mod sim;
 mod test;
+mod tools;
 
 use std::process::ExitCode;
 

@@ -3,6 +3,10 @@
 mod alone;
 mod dependencies;
 mod features;
+mod minimal;
+mod oldest;
+mod public;
+mod supply;
 mod tidy;
 
 use std::process::Command;
@@ -15,25 +19,36 @@ use crate::{Verdict, interrupt, process};
 /// What it is called, and what it does: it answers what it could not check here.
 type Step = (&'static str, fn() -> Result<Option<String>>);
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 12] = [
     ("format", || format().map(all)),
     ("tidy", || tidy::run().map(all)),
+    ("unused dependencies", || supply::unused().map(all)),
+    ("licences, sources, advisories", supply::deny),
+    ("oldest Rust", || oldest::run().map(all)),
     ("clippy", || clippy().map(all)),
     ("docs", || docs().map(all)),
+    // After the docs, which it reads.
+    ("public items", || public::run().map(all)),
     ("each feature", || features::run().map(all)),
     ("dependencies", || dependencies::run().map(all)),
+    ("minimal versions", || minimal::run().map(all)),
     ("outbox-diesel alone", || alone::run().map(all)),
 ];
+
+/// What runs only where it is named: it builds every published crate anew, with other versions.
+const ON_DEMAND: &str = "minimal versions";
 
 /// What a step says that has checked all.
 fn all((): ()) -> Option<String> {
     None
 }
 
-/// Format, tidiness, clippy, docs, each feature alone, dependencies and outbox-diesel by itself; warnings are errors.
+/// Format, tidiness, clippy, docs, the public items, each feature alone, outbox-diesel by itself, and of the dependencies:
+/// none unused, none unasked for, their licences, sources and advisories, and the oldest Rust; warnings are errors. Their
+/// oldest versions are checked where that step is named.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
-    /// These steps only, as `docs` or `"each feature"`; all of them by default.
+    /// These steps only, as `docs` or `"oldest Rust"`; all but `"minimal versions"` by default.
     #[arg(value_name = "STEP", value_parser = STEPS.map(|(name, _)| name))]
     only: Vec<String>,
 }
@@ -41,7 +56,9 @@ pub(crate) struct Options {
 /// Runs every step, also after one that found something; answers whether all are well, and what to say last.
 pub(crate) fn run(options: &Options) -> Result<Verdict> {
     let (mut found, mut unchecked) = (Vec::new(), Vec::new());
-    let is_chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
+    let is_chosen = |name: &str| {
+        if options.only.is_empty() { name != ON_DEMAND } else { options.only.iter().any(|only| only == name) }
+    };
     let steps: Vec<_> = STEPS.into_iter().filter(|(name, _)| is_chosen(name)).collect();
     for (name, step) in &steps {
         eprintln!("xtask: lint: {name}");

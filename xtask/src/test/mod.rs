@@ -32,7 +32,8 @@ pub(crate) struct Options {
     /// Passed on to `cargo test`: `-p outbox-sqlx`, a test's name, `-- --nocapture`.
     #[arg(last = true)]
     cargo: Vec<String>,
-    /// What takes long is left out: MariaDB and MySQL, Diesel, and the tests that start servers of their own.
+    /// What takes long is left out: MariaDB and MySQL, Diesel, the tests in the documentation, and those that break
+    /// something on purpose.
     #[arg(long, conflicts_with = "cargo")]
     fast: bool,
     /// A private MySQL server in place of MariaDB's, for the tests that share one.
@@ -109,10 +110,11 @@ fn run_at_once(
         binaries.iter().filter(|binary| binary.is_test && which(binary)).collect()
     };
     let first = chosen(&|binary| !fast || is_fast(binary));
-    let mut rounds = vec![Round { servers: shared, binaries: first, has_docs: !fast }];
+    let mut rounds =
+        vec![Round { servers: shared, binaries: first, without: fast.then_some(BROKEN), has_docs: !fast }];
     for (kind, servers) in again {
         let some = chosen(&|binary| kind.is_tested_again_by(binary));
-        rounds.push(Round { servers, binaries: some, has_docs: false });
+        rounds.push(Round { servers, binaries: some, without: None, has_docs: false });
     }
     let mut tallies: Vec<Tally> = rounds.iter().map(|_| Tally::of(binaries)).collect();
     let well = runner::run(&rounds, report, |round, line| tallies[round].see(line))?;
@@ -137,9 +139,12 @@ fn run_named(options: &Options, shared: &Servers, tally: &mut Tally, report: &Pa
 /// What `--fast` does not build. Diesel's tests are those of sqlx once more.
 const SLOW: [&str; 6] = ["bench", "demo", "demo-diesel", "demo-otel", "outbox-diesel", "servers"];
 
-/// Whether a binary's tests are quick: in memory, on SQLite, or on one server of PostgreSQL to which nothing happens.
+/// What `--fast` leaves out of the binaries that it runs: tests that wait for what they broke, or start servers.
+const BROKEN: &str = "::faults::";
+
+/// Whether a binary's tests are in memory, on SQLite, or on PostgreSQL.
 fn is_fast(binary: &Program) -> bool {
-    !binary.name.starts_with("mysql") && binary.name != "postgres_faults"
+    !binary.name.starts_with("mysql")
 }
 
 fn test_command(options: &Options) -> Command {

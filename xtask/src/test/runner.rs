@@ -19,6 +19,8 @@ const AT_ONCE: usize = 4;
 pub(super) struct Round<'a> {
     pub(super) servers: &'a Servers,
     pub(super) binaries: Vec<&'a Program>,
+    /// Tests with this in their names are left out.
+    pub(super) without: Option<&'static str>,
     /// Whether the tests in the documentation run as well.
     pub(super) has_docs: bool,
 }
@@ -28,6 +30,7 @@ struct Job<'a> {
     /// The number of its round.
     round: usize,
     servers: &'a Servers,
+    without: Option<&'static str>,
     /// `None` for cargo's own run of the tests in the documentation.
     binary: Option<&'a Program>,
 }
@@ -48,7 +51,7 @@ pub(super) fn run(rounds: &[Round<'_>], report: &Path, mut see: impl FnMut(usize
         for binary in
             round.has_docs.then_some(None).into_iter().chain(round.binaries.iter().copied().map(Some))
         {
-            let job = Job { round: number, servers: round.servers, binary };
+            let job = Job { round: number, servers: round.servers, without: round.without, binary };
             jobs.push((job.tests()?, job));
         }
     }
@@ -100,6 +103,7 @@ impl Job<'_> {
         for server in servers {
             server.tell(&mut command);
         }
+        command.args(self.without.into_iter().flat_map(|without| ["--skip", without]));
         let mut lines = vec![self.binary.map(header).unwrap_or_default()];
         let status = process::run_heard(command.env(REPORT, report), |line| {
             lines.push(line.to_owned());
