@@ -7,7 +7,7 @@ use outbox_core::{HealthReport, OperationKind, TenantState};
 use outbox_testkit::{ManualClock, Recorder};
 
 use crate::postgres::{Driver, ROLE, Stage};
-use crate::server::{Entry, Replica, quick, soon, tenant};
+use crate::server::{Entry, Replica, quick, tenant};
 
 const CYCLES: usize = 20;
 const POLL: Duration = Duration::from_millis(200);
@@ -45,7 +45,8 @@ async fn back_offs(replica: &Replica, clock: &ManualClock) -> Vec<Duration> {
             tokio::task::yield_now().await;
         }
     };
-    soon("the tenant backs off", moving).await;
+    // Some hundred checks of health, on a machine that may be busy.
+    tokio::time::timeout(Duration::from_mins(5), moving).await.expect("the tenant backs off");
     let waits = replica.journal.entries().into_iter().filter_map(|entry| match entry {
         Entry::BackedOff { wait, .. } => Some(wait),
         _ => None,
