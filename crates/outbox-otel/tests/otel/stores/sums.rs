@@ -111,12 +111,14 @@ async fn attempts_add_up_with_a_postgres_table() {
         database.append(&orders(of, MESSAGES)).await.expect("appended");
     }
     let quick = database.append(&orders("quick", MESSAGES)).await.expect("appended");
+    let too = database.append(&orders("quick too", MESSAGES)).await.expect("appended");
     let slow = database.append(&orders("slow", 4)).await.expect("appended");
     let recorder = Recorder::new();
     let sessions = EndsSessions {
         inner: recorder.clone(),
         admin: database.pool.clone(),
-        at: vec![quick[3], quick[20], quick[39], slow[0]],
+        // The last of a batch: what a session that is gone publishes next would end the session of another holder.
+        at: vec![quick[31], quick[39], too[31], slow[0]],
         ended: Arc::default(),
     };
     let ended = Arc::clone(&sessions.ended);

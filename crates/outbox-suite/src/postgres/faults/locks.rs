@@ -183,7 +183,7 @@ pub(crate) async fn a_relay_process_frozen_as_the_rows_of_its_claim_arrive_publi
                            AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
     stage.database.wait_until(waiting).await;
     let asked = Instant::now();
-    process.signal(Signal::STOP);
+    process.freeze();
     locker.rollback().await.unwrap();
 
     let recorder = Recorder::new();

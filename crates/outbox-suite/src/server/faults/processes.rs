@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use outbox_core::{Accepted, Delivery, OperationKind, PublishError, Publisher, async_trait};
 use outbox_sql::OutboxTable;
 use outbox_testkit::Recorder;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::server::{
@@ -111,8 +111,17 @@ impl Other {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let id = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
-        kill_process(id, signal).unwrap();
+        kill_process(self.id(), signal).unwrap();
+    }
+
+    /// Freezes it, and waits until it stands still: on a busy machine that is later than the signal.
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::STOP);
+        waitid(WaitId::Pid(self.id()), WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT).unwrap();
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_raw(self.child.id().try_into().unwrap()).unwrap()
     }
 }
 
@@ -167,7 +176,7 @@ pub(crate) async fn a_frozen_relay_process_notices_on_waking_that_it_lost_the_te
     for id in &written[..2] {
         assert_eq!(process.says().await, format!("publishes {id}"));
     }
-    process.signal(Signal::STOP);
+    process.freeze();
     let frozen = Instant::now();
     let recorder = Recorder::new();
     let replica = Replica::start(&stage.store(3), recorder.clone(), quick());

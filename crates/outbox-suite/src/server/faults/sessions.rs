@@ -73,14 +73,8 @@ pub(crate) async fn what_was_accepted_after_the_session_was_terminated_is_publis
     replica.journal.wait_for_failed(OperationKind::Settle).await;
     assert_eq!(started(&recorder), written);
     assert_eq!(stage.pending().await, 4, "a session that is gone marked something");
-    let recovering = replica.journal.wait_for(1, |entry| *entry == Entry::Settled(4));
-    tokio::select! {
-        () = recovering => {}
-        () = async { loop {
-            clock.advance(Duration::from_millis(20));
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        } } => {}
-    }
+    clock.advance(replica.journal.back_off(1).await);
+    replica.journal.wait_for(1, |entry| *entry == Entry::Settled(4)).await;
     assert_eq!(recorder.accepted(&tenant("acme")), [&written[..], &written[..]].concat());
     assert_eq!(stage.pending().await, 0);
     drop(replica);

@@ -72,6 +72,19 @@ impl Journal {
         assert!(came, "it never happened: {:#?}", self.entries());
     }
 
+    /// Waits until a tenant has backed off so often, and answers how long it waits after the last time.
+    ///
+    /// A test moves a manual clock on by that, and by no more: while the relay asks the database, which answers in real
+    /// time, the clock has to stand still, or the answer looks too old to prove a claim.
+    pub async fn back_off(&self, nth: usize) -> Duration {
+        self.wait_for(nth, |entry| matches!(entry, Entry::BackedOff { .. })).await;
+        let mut waits = self.entries().into_iter().filter_map(|entry| match entry {
+            Entry::BackedOff { wait, .. } => Some(wait),
+            _ => None,
+        });
+        waits.nth(nth - 1).expect("as many as were waited for")
+    }
+
     /// Waits until an operation of this kind has failed.
     pub async fn wait_for_failed(&self, kind: OperationKind) {
         self.wait_for(1, |entry| matches!(entry, Entry::Failed(failed, _) if *failed == kind)).await;
