@@ -45,7 +45,8 @@ struct Shared {
 }
 
 impl HealthCheck {
-    /// A check of a store, whoever relays it; the options' tenants, tolerated lag and health timeout count. A store
+    /// A check of a store by itself, without a relay in this process. Of the options it takes the tenants, the tolerated
+    /// lag and the health timeout. A store
     /// that others use too is handed over in an [`Arc`].
     pub fn new(store: impl Store, config: &RelayConfig) -> Self {
         Self::make(Arc::new(store), config, Arc::new(SystemClock::new()), None)

@@ -80,7 +80,7 @@ impl MetricsObserver {
     /// What every metric about a tenant carries; without one, about all.
     fn attributes(&self, source: &str, tenant: Option<&TenantId>) -> Vec<KeyValue> {
         let mut attributes = Vec::with_capacity(8);
-        attributes.push(KeyValue::new(names::SOURCE, text(source)));
+        attributes.push(KeyValue::new(names::SOURCE, label(source)));
         attributes.extend(tenant.and_then(|tenant| self.tenants.attribute(tenant)));
         attributes
     }
@@ -92,7 +92,7 @@ impl MetricsObserver {
         attributes.push(KeyValue::new(names::SYSTEM, self.broker.system()));
         let destination = self.broker.destination(&message.kind);
         attributes.extend(destination.map(|name| KeyValue::new(names::DESTINATION, value(name, MAX_NAME))));
-        attributes.push(KeyValue::new(names::MESSAGE_KIND, text(&message.kind)));
+        attributes.push(KeyValue::new(names::MESSAGE_KIND, label(&message.kind)));
         attributes
     }
 
@@ -148,7 +148,7 @@ impl Observer for MetricsObserver {
     }
 }
 
-fn text(text: &str) -> String {
+fn label(text: &str) -> String {
     value(text, MAX_NAME).into_owned()
 }
 

@@ -1,7 +1,5 @@
 //! Names of schemas, tables and columns: checked, then quoted. A name is never cut or changed.
 
-use std::fmt::Write as _;
-
 use crate::dialect::Dialect;
 
 /// Why a text cannot be the name of a schema, a table or a column.
@@ -90,21 +88,13 @@ pub fn escaped_literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// A text as an SQL string literal, which no setting of the session reads differently. For names and comments;
-/// values are always bound.
+/// A text as an SQL string literal. For names and comments; values are always bound.
 ///
-/// A backslash is one on SQLite, on PostgreSQL while `standard_conforming_strings` is on, and on MySQL while the
-/// `sql_mode` has `NO_BACKSLASH_ESCAPES`.
+/// No setting of the session reads it differently, but for a backslash on MySQL, where only a text of our own without
+/// one is written so.
 pub fn literal(text: &str, dialect: Dialect) -> String {
     match dialect {
         Dialect::Postgres if text.contains('\\') => escaped_literal(text),
-        Dialect::MySql if text.contains('\\') => {
-            let digits = text.bytes().fold(String::new(), |mut digits, byte| {
-                let _ = write!(digits, "{byte:02x}");
-                digits
-            });
-            format!("_utf8mb4 x'{digits}'")
-        }
         _ => format!("'{}'", text.replace('\'', "''")),
     }
 }
@@ -152,7 +142,6 @@ mod tests {
     #[test]
     fn a_backslash_in_a_literal_is_one_whatever_the_settings() {
         assert_eq!(literal(r"a\'b", Dialect::Postgres), r"E'a\\''b'");
-        assert_eq!(literal(r"a\'", Dialect::MySql), "_utf8mb4 x'615c27'");
         assert_eq!(literal(r"a\'b", Dialect::Sqlite), r"'a\''b'");
     }
 

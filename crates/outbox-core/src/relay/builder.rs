@@ -49,10 +49,9 @@ impl RelayBuilder {
     /// The relay, not yet started.
     ///
     /// # Errors
-    /// [`ConfigError`] with every bad field, if an option was set out of its range after the configuration was
-    /// made, if nothing may be in flight, or if the store cannot hold as many claims as the concurrency asks for and
-    /// answer a probe beside them. A concurrency of 1 is right for every store: with one connection, probe and claim
-    /// take turns.
+    /// [`ConfigError`] with every bad field: an option that was set out of its range after the configuration was made, a
+    /// publishing with nothing in flight, or a concurrency above what the store can hold, which is one claim for each
+    /// connection but one. A concurrency of 1 fits every store: with one connection, probe and claim take turns.
     pub fn build(self) -> Result<Relay, ConfigError> {
         let mut problems = self.config.problems();
         problems.extend(self.publishing.problems());

@@ -174,7 +174,7 @@ impl Engine {
     }
 
     /// An effect that a drain does not have.
-    fn tell(&mut self, effect: Effect) {
+    fn push_unless_draining(&mut self, effect: Effect) {
         if self.drain.is_none() {
             self.effects.push(effect);
         }
@@ -184,7 +184,7 @@ impl Engine {
         while self.turns.len() < self.concurrency
             && let Some(member) = self.tenants.next(now)
         {
-            self.tell(Effect::Status(member.tenant.clone(), TenantState::Sweeping));
+            self.push_unless_draining(Effect::Status(member.tenant.clone(), TenantState::Sweeping));
             self.last_turn = TurnId(self.last_turn.0 + 1);
             let under_way = UnderWay { tenants: vec![member.tenant.clone()], wakes: self.wakes };
             self.turns.insert(self.last_turn, under_way);
@@ -198,7 +198,9 @@ impl Engine {
                 let is_first = self.probes.failed(now, &self.config);
                 match &mut self.drain {
                     Some(drain) => drain.failed(RelayError::Store(error)),
-                    None if is_first => self.tell(Effect::Tell(News::ProbesFail { error: error.into() })),
+                    None if is_first => {
+                        self.push_unless_draining(Effect::Tell(News::ProbesFail { error: error.into() }));
+                    }
                     None => {}
                 }
             }
@@ -209,7 +211,7 @@ impl Engine {
                     return;
                 }
                 if recovered {
-                    self.tell(Effect::Tell(News::ProbesRecovered));
+                    self.push_unless_draining(Effect::Tell(News::ProbesRecovered));
                 }
                 if let Some(drain) = &mut self.drain {
                     drain.found(&oldest);
@@ -224,17 +226,20 @@ impl Engine {
     fn relieved(&mut self, relief: Relief) {
         let Relief { tenant, recovered, forgotten, subjects } = relief;
         if recovered || forgotten {
-            self.tell(Effect::Status(tenant.clone(), TenantState::Idle));
+            self.push_unless_draining(Effect::Status(tenant.clone(), TenantState::Idle));
         }
         if forgotten || !subjects.is_empty() {
             let held = self.tenants.held_subjects(&tenant);
-            self.tell(Effect::Held(tenant.clone(), held));
+            self.push_unless_draining(Effect::Held(tenant.clone(), held));
         }
         for subject in subjects {
-            self.tell(Effect::Tell(News::SubjectRecovered { tenant: tenant.clone(), subject }));
+            self.push_unless_draining(Effect::Tell(News::SubjectRecovered {
+                tenant: tenant.clone(),
+                subject,
+            }));
         }
         if recovered {
-            self.tell(Effect::Tell(News::Recovered { tenant }));
+            self.push_unless_draining(Effect::Tell(News::Recovered { tenant }));
         }
     }
 
@@ -270,13 +275,13 @@ impl Engine {
         let Finished { change, subjects, .. } = finished;
         if !subjects.is_empty() {
             let held = self.tenants.held_subjects(&tenant);
-            self.tell(Effect::Held(tenant.clone(), held.clone()));
+            self.push_unless_draining(Effect::Held(tenant.clone(), held.clone()));
             for SubjectChange { subject, change } in subjects {
                 let tenant = tenant.clone();
                 if change == Change::Recovered {
-                    self.tell(Effect::Tell(News::SubjectRecovered { tenant, subject }));
+                    self.push_unless_draining(Effect::Tell(News::SubjectRecovered { tenant, subject }));
                 } else if let Some(subject) = held.iter().find(|held| held.subject_id == subject).cloned() {
-                    self.tell(Effect::Tell(News::SubjectBackedOff { tenant, subject }));
+                    self.push_unless_draining(Effect::Tell(News::SubjectBackedOff { tenant, subject }));
                 }
             }
         }
@@ -284,20 +289,26 @@ impl Engine {
             SweepEnd::Refused { tried, reason } => (Some(tried.message), reason),
             SweepEnd::Failed { error, .. } => (None, with_causes(&error)),
             SweepEnd::Held => {
-                self.tell(Effect::Status(tenant, TenantState::HeldElsewhere));
+                self.push_unless_draining(Effect::Status(tenant, TenantState::HeldElsewhere));
                 return;
             }
             _ => (None, String::new()),
         };
         if let Change::BackedOff { failures, wait } = change {
             let state = TenantState::BackingOff { failures, wait, message, reason: reason.clone() };
-            self.tell(Effect::Status(tenant.clone(), state));
-            self.tell(Effect::Tell(News::BackedOff { tenant, message, failures, wait, reason }));
+            self.push_unless_draining(Effect::Status(tenant.clone(), state));
+            self.push_unless_draining(Effect::Tell(News::BackedOff {
+                tenant,
+                message,
+                failures,
+                wait,
+                reason,
+            }));
             return;
         }
-        self.tell(Effect::Status(tenant.clone(), TenantState::Idle));
+        self.push_unless_draining(Effect::Status(tenant.clone(), TenantState::Idle));
         if change == Change::Recovered {
-            self.tell(Effect::Tell(News::Recovered { tenant }));
+            self.push_unless_draining(Effect::Tell(News::Recovered { tenant }));
         }
     }
 }

@@ -79,7 +79,7 @@ impl Lines {
         tracing::info!("outbox probes succeed again");
     }
 
-    /// A tenant backs off: the first time in a row is a line for everybody.
+    /// A tenant backs off. The first time in a row is a warning, each further one is a debug line.
     pub(super) fn backed_off(
         &mut self,
         tenant: &TenantId,
@@ -107,7 +107,7 @@ impl Lines {
         comes(&*self.clock, &mut self.recovered, Line::Recovered { tenant: tenant.clone() });
     }
 
-    /// A subject is held back: the first time in a row is a line for everybody.
+    /// A subject is held back. The first time in a row is a warning, each further one is a debug line.
     pub(super) fn held_back(
         &mut self,
         tenant: &TenantId,

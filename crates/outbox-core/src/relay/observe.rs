@@ -127,8 +127,8 @@ fn contain<T>(panics: &AtomicU64, code: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// Drops a panic's payload. Its destructor is the code of whoever panicked, and may panic as well; what that
-/// leaves is leaked, for there would be no end to it.
+/// Drops a panic's payload. Its destructor is the panicking code's own and may panic as well; the payload of that
+/// second panic is leaked, or there would be no end.
 pub(crate) fn discard(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(another);

@@ -3,8 +3,10 @@
 //! Every column is named through its table: SQLite takes a quoted name that is no column for a text, and would
 //! find nothing pending in a table that lacks one. Times are whole microseconds since 1970.
 
+use std::fmt::Write as _;
+
 use outbox_core::{MessageId, Settling, TenantId, Timestamp};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::dialect::Dialect;
 use crate::identifier::quote;
@@ -69,8 +71,14 @@ impl SqliteStatements {
 
 /// Messages, each with its `occurred_at`, as the JSON object that [`SqliteStatements::mark`] takes: `{"1":0}`.
 pub fn json_rows(rows: impl IntoIterator<Item = (MessageId, Timestamp)>) -> String {
-    let rows = rows.into_iter().map(|(id, time)| (id.get().to_string(), time.as_micros().into()));
-    Value::Object(rows.collect::<Map<_, _>>()).to_string()
+    let mut text = String::from("{");
+    for (index, (id, time)) in rows.into_iter().enumerate() {
+        let separator = if index == 0 { "" } else { "," };
+        // Writing to a string does not fail.
+        let _ = write!(text, "{separator}\"{id}\":{}", time.as_micros());
+    }
+    text.push('}');
+    text
 }
 
 /// Tenants as the JSON array that [`SqliteStatements::probe_named`] takes.

@@ -47,7 +47,7 @@ pub enum DrainOutcome {
         /// How.
         reason: String,
     },
-    /// The drain was told to stop.
+    /// The drain was told to stop before it was through with the tenant.
     Interrupted,
 }
 
@@ -64,13 +64,16 @@ impl Drain {
     pub(super) fn of(tenants: &Tenants) -> Self {
         let mut drain = Self::default();
         if let Tenants::Named(names) = tenants {
-            drain.report.tenants.extend(names.iter().map(|tenant| (tenant.clone(), DrainOutcome::Empty)));
+            let unseen = names.iter().map(|tenant| (tenant.clone(), DrainOutcome::Interrupted));
+            drain.report.tenants.extend(unseen);
         }
         drain
     }
 
-    /// These are the tenants that have something. One that gets no turn any more, since a stop came, is interrupted.
+    /// These are the tenants that have something; the others are empty. A tenant is interrupted if a stop comes before
+    /// its turn.
     pub(super) fn found(&mut self, oldest: &[OldestPending]) {
+        self.report.tenants.values_mut().for_each(|outcome| *outcome = DrainOutcome::Empty);
         let found = oldest.iter().map(|found| (found.tenant_id.clone(), DrainOutcome::Interrupted));
         self.report.tenants.extend(found);
     }

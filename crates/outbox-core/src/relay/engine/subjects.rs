@@ -65,7 +65,7 @@ impl Subjects {
         sweep: &Sweep,
     ) -> Vec<SubjectChange> {
         let mut changes = Vec::new();
-        // A batch that was not full had all there was: whoever was asked for and is not in it has nothing.
+        // A batch that was not full had everything: a subject that was asked for and is not in it has nothing.
         let seen_all = matches!(sweep.end, SweepEnd::Clean { full: false, .. });
         let refused = |subject: &str| sweep.refusals.iter().any(|refusal| refusal.subject == *subject);
         let since = self.since;

@@ -11,15 +11,16 @@ use crate::{HeldSubject, MessageId, OldestPending, RelayConfig, TenantId};
 
 /// After so many poll intervals of full batches a tenant leaves a gap.
 const POLLS_BEFORE_GAP: u32 = 32;
-/// How long a tenant that was found held waits at most, in quarters of the poll interval. The gap is as long:
-/// whoever waits for the tenant looks at it once in there.
+/// How long a tenant that was found held waits at most, in quarters of the poll interval. The gap is as long, so that
+/// another relay, which waits no longer, looks at the tenant once within it.
 const HELD_QUARTERS: u32 = 5;
-/// A claim that leaves subjects out walks past their rows. One that found nothing else is not made again before
-/// so many times as long as it took.
+/// A claim that leaves subjects out walks past their rows. If it found nothing else, the tenant rests this many times
+/// as long as the claim took.
 const REST_FACTOR: u32 = 10;
 /// A batch that takes longer than this part of its time bound does not grow.
 const GROWTH_PART: u32 = 4;
-/// By what a batch grows that came back full. One that took less than a quarter of its time bound keeps to it then.
+/// By which factor a full batch grows. It grows if it took less than a quarter of its time bound, and so the next one
+/// keeps within the bound.
 const GROWTH: NonZeroU32 = NonZeroU32::new(4).unwrap();
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -172,7 +172,7 @@ fn failing_probes_rest_ever_longer_are_told_once_and_no_wake_cuts_a_rest_short()
     assert_eq!(stage.after(found(&[])), ["told: probes succeed"]);
 }
 
-/// Whoever asks health when an observer was told of a change finds the change there.
+/// Health knows of a change when an observer is told of it.
 #[test]
 fn a_status_changes_before_its_news_are_told() {
     let mut stage = Stage::relay();
@@ -279,6 +279,17 @@ fn a_drain_is_silent_and_tries_nothing_twice() {
     let (message, reason) = (MessageId::new(1), "refused".to_owned());
     assert_eq!(report.tenants[&tenant("a")], DrainOutcome::Refused { message, reason });
     assert_eq!([&report.tenants[&tenant("b")], &report.tenants[&tenant("c")]], [&DrainOutcome::Empty; 2]);
+}
+
+/// A stop before the probe's answer: a drain does not call a tenant empty that nobody looked at.
+#[test]
+fn a_drain_that_is_stopped_before_it_looked_says_so() {
+    let mut stage = Stage::drain();
+    assert_eq!(stage.after(Event::Stop), [""; 0]);
+    assert_eq!(stage.after(found(&[])), [""; 0]);
+    let report = stage.engine.end().unwrap();
+    assert!(report.tenants.values().all(|outcome| *outcome == DrainOutcome::Interrupted), "{report:?}");
+    assert_eq!((report.tenants.len(), report.is_complete()), (3, false));
 }
 
 /// However long its batches are full, a drain leaves no gap: it is not to wait for anything.

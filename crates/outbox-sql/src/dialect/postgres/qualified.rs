@@ -41,6 +41,8 @@ fn what_has_no_schema_is_found() {
         ("CREATE TABLE \"t\" (\"a\" text)", "text"),
         ("CREATE TABLE \"t\" (\"a\" pg_catalog.text COLLATE \"C\")", "COLLATE"),
         ("SELECT other.hashtext('a')", "hashtext"),
+        ("CREATE TABLE \"t\" (\"a\" other.text)", "text"),
+        ("SELECT CAST(a AS other.int8)", "int8"),
     ] {
         assert_eq!(unqualified(statement).as_deref(), Some(found), "{statement}");
     }
@@ -202,8 +204,13 @@ fn unqualified(statement: &str) -> Option<String> {
                     "PG_CATALOG" => true,
                     _ if COMPARES.contains(&word) => after("ROWS"),
                     _ if name.starts_with("pg_") => of_the_server(at),
-                    // A column may be called so.
-                    _ if TYPES.contains(&word) => is_mark(at.checked_sub(1), '.'),
+                    // A column may be called so, but no column stands behind the name of another one or behind AS.
+                    _ if TYPES.contains(&word) => {
+                        let before = at.checked_sub(3);
+                        let is_type = before.and_then(|at| tokens.get(at)) == Some(&Token::Quoted)
+                            || is_word(before, "AS");
+                        of_the_server(at) || is_mark(at.checked_sub(1), '.') && !is_type
+                    }
                     _ if is_called => {
                         SYNTAX.contains(&word) || after("AS") || of_the_server(at) || is_ours(at)
                     }

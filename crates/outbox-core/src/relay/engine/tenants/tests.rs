@@ -278,7 +278,7 @@ fn a_tenant_in_the_queue_whose_refused_message_is_gone_stands_there_once() {
     assert_eq!(tenants.next(now), None);
 }
 
-/// Attempts belong to a message: another one starts at one, whoever published the first.
+/// Attempts belong to a message: the next message starts at one, also if another relay published the first.
 #[test]
 fn what_was_tried_is_remembered_over_held_turns_and_failed_claims_and_forgotten_after_a_clean_one() {
     let mut tenants = tenants();

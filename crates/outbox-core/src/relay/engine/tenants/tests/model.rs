@@ -145,7 +145,7 @@ proptest! {
                     prop_assert_eq!(tenants.known[&turn.tenant].failures, one.failures);
                 }
             }
-            // Whoever waits for a time is in the queue of times, and nobody else.
+            // The queue of times has the tenants that wait for a time, and no others.
             let waiting = tenants.known.values().filter(|one| matches!(one.place, Place::Waiting(_))).count();
             prop_assert_eq!(tenants.waiting.len(), waiting);
         }
