@@ -3,12 +3,14 @@
 use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::str::FromStr;
+use std::time::Duration;
 
 use outbox_core::{MessageId, NewMessage, async_trait};
 use outbox_sql::{Dialect, OutboxTable};
 use sqlx::Transaction;
 
 use super::driver::Driver;
+use super::stage::soon;
 
 /// A server that a test may stop, and start again.
 pub trait PrivateServer: Send + Sync + Sized + 'static {
@@ -81,6 +83,15 @@ pub trait ServerDatabase: Clone + Send + Sync + Sized + 'static {
     async fn sessions(&self) -> usize;
     /// How many sessions hold a tenant.
     async fn holders(&self) -> usize;
+    /// Waits until no session holds a tenant: a server needs a moment for one whose socket closed.
+    async fn wait_until_nobody_holds(&self) {
+        let waiting = async {
+            while self.holders().await > 0 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        soon("nobody holds a tenant", waiting).await;
+    }
     /// Ends the sessions that hold a tenant, as an operator does; answers how many.
     async fn terminate_holders(&self) -> usize;
     /// Drops it.
