@@ -35,6 +35,8 @@ mod store;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, Store};
+
 pub use crate::append::AppendError;
 pub use crate::store::{AnyStore, Check, Setting};
 
@@ -61,6 +63,20 @@ pub(crate) fn test_named(place: &str, name: &str) -> String {
 pub(crate) fn numbered(name: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("{name}_{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// What a claim hands out, as soon as nobody holds its tenant: a claim that was dropped, or whose statement failed,
+/// closes its session, and a server takes a moment to free what a closed session held.
+pub async fn claim(store: &dyn Store, request: &ClaimRequest) -> Claimed {
+    let waiting = async {
+        loop {
+            match store.claim(request).await.unwrap() {
+                ClaimOutcome::Claimed(claimed) => return claimed,
+                _ => tokio::time::sleep(Duration::from_millis(2)).await,
+            }
+        }
+    };
+    tokio::time::timeout(BOUND, waiting).await.unwrap_or_else(|_| panic!("it stays held: {request:?}"))
 }
 
 /// An error with what it came from.

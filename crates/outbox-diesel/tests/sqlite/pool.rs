@@ -8,9 +8,7 @@ use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{AsyncConnection as _, SimpleAsyncConnection as _};
 use outbox_core::{ClaimOutcome, Settlement, Store as _, StoreErrorKind};
 use outbox_diesel::sqlite::{SqliteConnections, SqliteStore, SqliteTable};
-use outbox_suite::sqlite::{
-    FileDatabase, Open, claim, claim_freed, ids, message, polled, request, tenant, try_claim,
-};
+use outbox_suite::sqlite::{FileDatabase, Open, claim, ids, message, polled, request, tenant, try_claim};
 use outbox_suite::{BOUND, chain};
 
 use crate::driver::{driver, setup, url};
@@ -117,7 +115,7 @@ fn a_settlement_dropped_while_it_marks_neither_blocks_nor_panics_nor_frees_the_t
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         writer.execute("COMMIT").await;
-        assert!(claim_freed(&other, &acme).await.messages.is_empty());
+        assert!(claim(&other, &acme).await.messages.is_empty());
         assert_eq!(database.marked().await, 2);
     };
     on_each(test, |database| database.open().busy(2 * BOUND));
@@ -160,7 +158,7 @@ fn cancelled_futures_do_not_poison_a_pool_of_one() {
                     .expect("counted by somebody else");
             assert_eq!(count, i64::try_from(round + 1).expect("few"), "round {round} said OK");
         }
-        claim_freed(&store, &acme).await;
+        claim(&store, &acme).await;
     };
     on_each(test, |database| Open { connections: 1, ..database.open() });
 }
@@ -190,7 +188,7 @@ fn a_pool_without_a_free_connection_is_an_error_that_says_so() {
                 return;
             }
         }
-        claim_freed(&store, &acme).await;
+        claim(&store, &acme).await;
         drop(database);
     };
     on_each(test, |database| Open { connections: 1, ..database.open() });

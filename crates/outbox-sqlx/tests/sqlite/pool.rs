@@ -2,7 +2,7 @@
 
 use outbox_core::{ClaimOutcome, Settlement, Store as _};
 use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
-use outbox_suite::sqlite::{FileDatabase, Open, claim_freed, ids, message, polled, request, tenant};
+use outbox_suite::sqlite::{FileDatabase, Open, claim, ids, message, polled, request, tenant};
 
 use crate::driver::{self, driver};
 
@@ -40,5 +40,5 @@ async fn cancelled_futures_do_not_poison_a_pool_of_one() {
         assert_eq!(count, there, "the write of round {round} said OK and is not there");
         assert_eq!(pool.size(), 1);
     }
-    claim_freed(&store, &acme).await;
+    claim(&store, &acme).await;
 }

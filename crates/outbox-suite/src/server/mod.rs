@@ -7,8 +7,6 @@ mod list;
 mod pool;
 mod stage;
 
-use std::time::Duration;
-
 use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, NewMessage, Store, StoreError, TenantId};
 
 pub use self::database::{PrivateServer, ServerDatabase};
@@ -34,25 +32,9 @@ pub fn request(tenant_id: &str) -> ClaimRequest {
     ClaimRequest::new(tenant(tenant_id), 100.try_into().unwrap())
 }
 
-/// A claim that must not be held elsewhere.
+/// Claims a tenant's oldest 100 messages as soon as nobody holds it.
 pub async fn claim(store: &dyn Store, tenant_id: &str) -> Claimed {
-    match store.claim(&request(tenant_id)).await.unwrap() {
-        ClaimOutcome::Claimed(claimed) => claimed,
-        other => panic!("{tenant_id}: {other:?}"),
-    }
-}
-
-/// A claim on a tenant that may still be on its way back from a closed connection.
-pub async fn freed(store: &dyn Store, tenant_id: &str) -> Claimed {
-    let waiting = async {
-        loop {
-            match store.claim(&request(tenant_id)).await.unwrap() {
-                ClaimOutcome::Claimed(claimed) => return claimed,
-                _ => tokio::time::sleep(Duration::from_millis(5)).await,
-            }
-        }
-    };
-    tokio::time::timeout(BOUND, waiting).await.expect("it is never freed")
+    crate::claim(store, &request(tenant_id)).await
 }
 
 /// Whether a claim on a tenant says that another holds it.

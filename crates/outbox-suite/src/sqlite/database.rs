@@ -15,7 +15,7 @@ use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use tempfile::TempDir;
 
 use super::driver::{Application, Driver};
-use crate::{AnyStore, BOUND};
+use crate::AnyStore;
 
 /// How the connections of a store are opened.
 #[derive(Debug, Clone)]
@@ -193,22 +193,9 @@ pub async fn try_claim(store: &dyn Store, tenant: &TenantId) -> Result<Option<Cl
     }
 }
 
-/// Claims a tenant that is free.
+/// Claims a tenant's oldest 100 messages as soon as nobody holds it.
 pub async fn claim(store: &dyn Store, tenant: &TenantId) -> Claimed {
-    try_claim(store, tenant).await.expect("a claim").expect("the tenant is free")
-}
-
-/// Claims a tenant as soon as whoever abandoned it has given it back.
-pub async fn claim_freed(store: &dyn Store, tenant: &TenantId) -> Claimed {
-    let look = async {
-        loop {
-            if let Some(claimed) = try_claim(store, tenant).await.expect("a claim") {
-                return claimed;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(BOUND, look).await.expect("the tenant becomes free")
+    crate::claim(store, &request(tenant, 100)).await
 }
 
 /// The ids that a claim handed out.

@@ -8,8 +8,7 @@ mod list;
 mod store;
 
 pub use self::database::{
-    FileDatabase, Open, claim, claim_freed, errors, ids, lock_files, message, polled, request, tenant,
-    try_claim,
+    FileDatabase, Open, claim, errors, ids, lock_files, message, polled, request, tenant, try_claim,
 };
 pub use self::driver::{Application, Driver, SqliteDriver};
 pub use self::harness::On;

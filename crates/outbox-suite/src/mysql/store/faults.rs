@@ -15,7 +15,7 @@ use sqlx::mysql::MySqlConnectOptions;
 
 use crate::AnyStore;
 use crate::mysql::{Database, Driver, STORE};
-use crate::server::{BOUND, SOON, claim, freed, is_held, message, refused, request, tenant};
+use crate::server::{BOUND, SOON, claim, is_held, message, refused, request, tenant};
 
 async fn stage(driver: Driver, server: &MariaDb) -> (Database, MySqlTable) {
     let options = MySqlConnectOptions::from_str(&server.url("mysql")).unwrap();
@@ -56,7 +56,7 @@ pub(crate) async fn a_server_that_goes_down_loses_no_message_and_marks_none(driv
         assert_eq!(lost.kind(), StoreErrorKind::Transient, "{lost:?}");
         claimed.claim.settle(Settlement::published(published)).await.unwrap_err();
         until_it_answers(&store).await;
-        let free = freed(&store, "acme").await;
+        let free = claim(&store, "acme").await;
         assert_eq!(free.messages.len(), written.len());
         free.claim.settle(Settlement::release()).await.unwrap();
         database.wait_until("(SELECT count(*) FROM outbox_message WHERE published_at IS NOT NULL) = 0").await;
@@ -88,7 +88,7 @@ pub(crate) async fn a_read_only_server_refuses_the_claim_itself(driver: Driver) 
     let found = store.check().await.unwrap();
     assert!(found.iter().any(|finding| finding.message.contains("read-only (read_only)")), "{found:?}");
     server.execute("mysql", "SET GLOBAL read_only = 0").unwrap();
-    assert_eq!(freed(&store, "acme").await.messages.len(), 1);
+    assert_eq!(claim(&store, "acme").await.messages.len(), 1);
 }
 
 /// A server that calls itself `TiDB`, which takes the claim's lock and does not keep it: whatever comes first is refused,
@@ -139,7 +139,7 @@ pub(crate) async fn a_frozen_server_fails_operations_in_time_and_keeps_its_claim
     assert!(begun.elapsed() < SOON);
     server.resume().unwrap();
     claimed.claim.settle(Settlement::published(written.into_iter().map(MessageId::new))).await.unwrap();
-    assert_eq!(freed(&store, "acme").await.messages.len(), 0);
+    assert_eq!(claim(&store, "acme").await.messages.len(), 0);
     let begun = Instant::now();
     while is_held(&store, "globex").await {
         assert!(begun.elapsed() < BOUND, "what was given up is held");
@@ -174,7 +174,7 @@ pub(crate) async fn a_vanished_holder_keeps_its_tenant_for_the_bound_of_silence_
         assert!(begun.elapsed() < BOUND, "a vanished holder keeps its tenant");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(freed(&other, "acme").await.messages.len(), 1, "nothing was marked");
+    assert_eq!(claim(&other, "acme").await.messages.len(), 1, "nothing was marked");
     proxy.thaw();
     until_it_answers(&store).await;
     let both = (pool.lend().await.unwrap(), pool.lend().await.unwrap());

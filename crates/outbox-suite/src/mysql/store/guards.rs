@@ -4,7 +4,7 @@ use outbox_core::{MessageId, ProbeRequest, Settlement, Store, StoreErrorKind, Te
 use outbox_sql::OutboxTable;
 
 use crate::mysql::{Database, Driver, STORE};
-use crate::server::{BOUND, StorePool, claim, freed, ids, is_held, message, refused, tenant};
+use crate::server::{BOUND, StorePool, claim, ids, is_held, message, refused, tenant};
 
 /// Guard: explicit isolation, and the lock before the read. A claim sees what was marked and committed before it,
 /// whatever the session's default is, and its mark blocks no insert of the application.
@@ -135,7 +135,7 @@ pub(crate) async fn a_silent_holder_loses_the_tenant_within_its_bound_and_not_be
     assert!(since.elapsed() >= silence, "it was ended before its bound");
     let error = claimed.claim.settle(Settlement::published(written.into_iter().map(MessageId::new))).await;
     assert_eq!(error.unwrap_err().kind(), StoreErrorKind::Transient);
-    assert_eq!(freed(&other, "acme").await.messages.len(), 1, "nothing was marked");
+    assert_eq!(claim(&other, "acme").await.messages.len(), 1, "nothing was marked");
     database.drop().await;
 }
 

@@ -6,7 +6,7 @@ use outbox_core::{ClaimOutcome, ClaimRequest, Settlement, Store, StoreErrorKind}
 use outbox_sql::OutboxTable;
 
 use crate::mysql::{Database, Driver, STORE};
-use crate::server::{BOUND, SOON, claim, freed, is_held, message, refused, request};
+use crate::server::{BOUND, SOON, claim, is_held, message, refused, request};
 
 /// Two replicas meet a tenant that has no row yet: one gets it, the other is told at once that it is held, and
 /// nobody waits for the other's batch. Again and again, with a new tenant each time.
@@ -132,7 +132,7 @@ pub(crate) async fn a_sentinel_that_is_kept_delays_new_tenants_alone_and_not_for
     let outcome = waiting.await.unwrap();
     assert!(matches!(outcome, ClaimOutcome::Claimed(_)), "{outcome:?}");
     drop(outcome);
-    freed(store, "acme").await.claim.settle(Settlement::release()).await.unwrap();
+    claim(store, "acme").await.claim.settle(Settlement::release()).await.unwrap();
     database.drop().await;
 }
 
@@ -208,6 +208,6 @@ pub(crate) async fn a_lost_deadlock_is_transient_and_frees_the_tenant(driver: Dr
     let error = settling.await.unwrap().unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Transient, "{error}");
     other.rollback().await.unwrap();
-    assert_eq!(freed(&store, "acme").await.messages.len(), 2);
+    assert_eq!(claim(&store, "acme").await.messages.len(), 2);
     database.drop().await;
 }

@@ -1,6 +1,6 @@
 //! Reading rows: hostile ones, bytes, times and what a request bounds.
 
-use outbox_core::{ClaimOutcome, NewMessage, ProbeRequest, Store, StoreErrorKind, Tenants, Timestamp};
+use outbox_core::{NewMessage, ProbeRequest, Store, StoreErrorKind, Tenants, Timestamp};
 use outbox_sql::{OutboxTable, PayloadType};
 
 use crate::postgres::{Database, Driver};
@@ -70,7 +70,7 @@ pub(crate) async fn a_batch_is_bounded_in_bytes_and_never_empty(driver: Driver) 
         let store = database.store(table.description());
         for (max_bytes, expected) in [(0, 1), (1, 1), (2_500, 3), (usize::MAX, 10)] {
             let request = request("acme").with_max_bytes(max_bytes);
-            let ClaimOutcome::Claimed(claimed) = store.claim(&request).await.unwrap() else { panic!("held") };
+            let claimed = crate::claim(&store, &request).await;
             assert_eq!(claimed.messages.len(), expected, "{name}, {max_bytes} bytes");
             claimed.claim.settle(outbox_core::Settlement::release()).await.unwrap();
         }

@@ -47,18 +47,14 @@ pub(crate) async fn a_thousand_claims_are_no_more_entries_of_pg_stat_statements_
 async fn goes_its_ways(store: &AnyStore, n: u32) {
     let tenant = tenant(&format!("tenant {n}"));
     let request = ClaimRequest::new(tenant.clone(), (n % 7 + 1).try_into().unwrap());
-    let claim = async |request: &ClaimRequest| match store.claim(request).await.unwrap() {
-        ClaimOutcome::Claimed(claimed) => claimed,
-        other => panic!("{other:?}"),
-    };
-    let mut claimed = claim(&request).await;
+    let mut claimed = crate::claim(store, &request).await;
     claimed.claim.verify().await.unwrap();
     assert!(matches!(store.claim(&request).await.unwrap(), ClaimOutcome::Held));
     let published: Vec<_> = claimed.messages.iter().map(|message| message.id).collect();
     assert!(!published.is_empty());
     claimed.claim.settle(Settlement::published(published)).await.unwrap();
     let subjects: Vec<_> = (0..=n % 3).map(|subject| format!("subject {subject}")).collect();
-    let claimed = claim(&request.clone().with_excluded_subjects(subjects)).await;
+    let claimed = crate::claim(store, &request.clone().with_excluded_subjects(subjects)).await;
     claimed.claim.settle(Settlement::release()).await.unwrap();
     store.pending(&tenant, (n + 1).try_into().unwrap()).await.unwrap();
     if n.is_multiple_of(10) {

@@ -9,7 +9,7 @@ use outbox_core::{MessageId, Settlement};
 use outbox_sql::OutboxTable;
 
 use crate::sqlite::Driver;
-use crate::sqlite::database::{FileDatabase, Open, claim, claim_freed, ids, request, tenant, try_claim};
+use crate::sqlite::database::{FileDatabase, Open, claim, ids, request, tenant, try_claim};
 use crate::{AnyStore, test_named};
 
 const DATABASE: &str = "OUTBOX_TEST_SQLITE_CHILD";
@@ -100,7 +100,7 @@ pub(crate) async fn a_killed_holder_frees_its_tenant_at_once_and_marked_nothing(
         child.kill().and_then(|()| child.wait()).expect("the child ends");
         assert_eq!(said.as_deref(), Some("holds 3"));
         assert!(held, "the child's claim excludes this process");
-        let again = claim_freed(&store, &acme).await;
+        let again = claim(&store, &acme).await;
         assert_eq!(ids(&again), written);
         assert_eq!(database.marked().await, 0);
     }

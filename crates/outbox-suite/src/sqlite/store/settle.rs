@@ -7,7 +7,7 @@ use outbox_core::{ClaimOutcome, MessageId, Settlement, Settling, Store as _, Sto
 use sqlx::SqliteConnection;
 
 use crate::sqlite::Driver;
-use crate::sqlite::database::{FileDatabase, claim, claim_freed, ids, message, request, tenant, try_claim};
+use crate::sqlite::database::{FileDatabase, claim, ids, message, request, tenant, try_claim};
 use crate::{AnyStore, chain};
 
 async fn begin_write(connection: &mut SqliteConnection) {
@@ -42,7 +42,7 @@ pub(crate) async fn a_mark_waits_for_a_long_writer_and_keeps_the_tenant_meanwhil
     }
     commit(&mut writer).await;
     settling.await.expect("marked, after several attempts");
-    assert!(claim_freed(&other, &acme).await.messages.is_empty());
+    assert!(claim(&other, &acme).await.messages.is_empty());
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -59,7 +59,7 @@ pub(crate) async fn a_mark_gives_up_when_its_time_is_over_and_frees_the_tenant(d
     let outcome = claimed.claim.settle(Settlement::published(written.clone())).await;
     let error = outcome.expect_err("another writes all the time");
     assert_eq!(error.kind(), StoreErrorKind::Transient, "{}", chain(&error));
-    let again = claim_freed(&other, &acme).await;
+    let again = claim(&other, &acme).await;
     assert_eq!(ids(&again), written);
     commit(&mut writer).await;
     again.claim.settle(Settlement::published(written)).await.expect("marked by the next holder");
@@ -86,7 +86,7 @@ async fn drop_a_settlement_that_is_marking(database: &FileDatabase) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     commit(&mut writer).await;
-    let again = claim_freed(&other, &acme).await;
+    let again = claim(&other, &acme).await;
     let (handed_out, marked) = (again.messages.len(), database.marked().await);
     assert_eq!(marked + i64::try_from(handed_out).expect("few"), 2, "marked before the tenant was free");
     // The driver was in its statement: it marked.
@@ -135,7 +135,7 @@ pub(crate) fn a_runtime_that_ends_during_a_settlement_does_not_free_the_tenant_e
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         commit(&mut writer).await;
-        assert!(claim_freed(&other, &acme).await.messages.is_empty());
+        assert!(claim(&other, &acme).await.messages.is_empty());
         assert_eq!(database.marked().await, 2);
     });
 }
@@ -157,7 +157,7 @@ pub(crate) async fn fewer_rows_marked_than_given_is_an_error_that_says_so(driver
     let error = claimed.claim.settle(Settlement::published(written)).await.expect_err("not all were marked");
     assert_eq!(error.kind(), StoreErrorKind::Permanent);
     assert!(error.message().contains("2 of 3 published messages were marked"), "{error}");
-    assert!(claim_freed(&store, &acme).await.messages.is_empty());
+    assert!(claim(&store, &acme).await.messages.is_empty());
 }
 
 /// The application's writes go on while the relay publishes: no transaction is open.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, MessageId, ProbeRequest, Settlement, Store, Tenants};
+use outbox_core::{ClaimRequest, Claimed, MessageId, ProbeRequest, Settlement, Store, Tenants};
 use outbox_sql::OutboxTable;
 use outbox_sqlx::postgres::PostgresTable;
 use outbox_testkit::ManualClock;
@@ -63,10 +63,7 @@ impl Stage {
 
     pub(super) async fn claim(&self, limit: u32) -> Claimed {
         let request = ClaimRequest::new(tenant("acme"), limit.try_into().unwrap());
-        match self.store.claim(&request).await.unwrap() {
-            ClaimOutcome::Claimed(claimed) => claimed,
-            other => panic!("{other:?}"),
-        }
+        crate::claim(&self.store, &request).await
     }
 
     /// What a claim would hand out, and gives back.
