@@ -4,10 +4,6 @@ use std::fmt;
 
 use outbox_core::text::one_line;
 
-pub mod mysql;
-pub mod postgres;
-pub mod sqlite;
-
 /// A finding is longer than other texts: it may hold a statement to run.
 const MAX_FINDING: usize = 4_096;
 

@@ -10,7 +10,7 @@ use outbox_core::{
 };
 
 use crate::deadline::within;
-use crate::dialect::postgres::watermark::Remembering;
+use crate::postgres::watermark::Remembering;
 use crate::settlement::{HandedOut, check_committed, check_marked};
 
 /// A session that holds a tenant: its transaction is open. Dropping it closes its connection, and the server rolls

@@ -2,11 +2,6 @@
 
 use std::fmt;
 
-mod json;
-pub mod mysql;
-pub mod postgres;
-pub mod sqlite;
-
 /// A database that the SQL stores know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

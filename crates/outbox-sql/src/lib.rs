@@ -1,10 +1,10 @@
 //! What the outbox's SQL stores share, once: no driver, no connection.
 //!
-//! [`OutboxTable`] describes a table; [`dialect`] has each database's statements for it, generated once;
-//! [`row`] turns what a driver reads into messages, [`append`] checks what is written, and
-//! [`settlement`] what is marked; [`claim`] is how a session holds a tenant; [`deadline`] bounds an operation;
-//! [`named`] is how tenants are looked for by name; [`lock_key`] is the registry of the keys that replicas exclude each
-//! other by, [`wake`] the hint that there is something new, and [`sqlite`] what holds a tenant where there is no server.
+//! [`OutboxTable`] describes a table. [`postgres`], [`mysql`] and [`sqlite`] have what is of one database: its
+//! statements, generated once, its DDL, its lock keys, what its errors mean. Beside them is what all have in common:
+//! [`row`] turns what a driver reads into messages, [`append`] checks what is written, and [`settlement`] what is
+//! marked; [`claim`] is how a session holds a tenant; [`deadline`] bounds an operation; [`named`] is how tenants are
+//! looked for by name.
 
 pub mod append;
 pub mod check;
@@ -15,15 +15,15 @@ pub mod file_lock;
 mod hash;
 pub mod headers;
 pub mod identifier;
-pub mod lock_key;
+mod json;
 pub mod meaning;
+pub mod mysql;
 pub mod named;
+pub mod postgres;
 pub mod row;
-pub mod schema;
 pub mod settlement;
 pub mod sqlite;
 pub mod table;
-pub mod wake;
 
 pub use crate::append::{AppendError, InvalidMessage};
 pub use crate::dialect::Dialect;

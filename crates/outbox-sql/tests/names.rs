@@ -2,11 +2,10 @@
 //! but for what is between quotes.
 
 use outbox_core::{Settling, TenantId};
-use outbox_sql::check::sqlite as check;
-use outbox_sql::dialect::mysql::{self, MySqlStatements};
-use outbox_sql::dialect::postgres::PostgresStatements;
-use outbox_sql::dialect::sqlite::{self, SqliteStatements};
-use outbox_sql::{Columns, Dialect, InvalidTable, OutboxTable, schema, wake};
+use outbox_sql::mysql::{self, MySqlStatements};
+use outbox_sql::postgres::{self, PostgresStatements, wake};
+use outbox_sql::sqlite::{self, SqliteStatements, check};
+use outbox_sql::{Columns, Dialect, InvalidTable, OutboxTable};
 use proptest::prelude::*;
 
 /// What the database reads, and its comments: quoted names and texts are one sign each.
@@ -58,7 +57,7 @@ fn postgres(table: &OutboxTable, tenant: &TenantId) -> Result<Vec<String>, Inval
     let marking = PostgresStatements::new(table)?;
     let deleting = marking.clone().with_settling(table, Settling::Delete);
     let mut all = vec![
-        schema::postgres::create_table(table)?,
+        postgres::schema::create_table(table)?,
         wake::notify(table),
         wake::notify_trigger_ddl(table)?,
         wake::drop_notify_trigger_ddl(table)?,
@@ -78,7 +77,7 @@ fn postgres(table: &OutboxTable, tenant: &TenantId) -> Result<Vec<String>, Inval
 fn mysql(table: &OutboxTable, _: &TenantId) -> Result<Vec<String>, InvalidTable> {
     let marking = MySqlStatements::new(table)?;
     let deleting = marking.clone().with_settling(table, Settling::Delete);
-    let mut all = vec![schema::mysql::create_table(table)?, mysql::append(table, 2)];
+    let mut all = vec![mysql::schema::create_table(table)?, mysql::append(table, 2)];
     for MySqlStatements {
         prove_writable,
         lock,
@@ -104,7 +103,7 @@ fn sqlite(table: &OutboxTable, _: &TenantId) -> Result<Vec<String>, InvalidTable
     let marking = SqliteStatements::new(table)?;
     let deleting = marking.clone().with_settling(table, Settling::Delete);
     let mut all = vec![
-        schema::sqlite::create_table(table)?,
+        sqlite::schema::create_table(table)?,
         sqlite::append(table, 2),
         check::describe_table(table),
         check::describe_columns(table),

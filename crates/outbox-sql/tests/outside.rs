@@ -8,12 +8,12 @@ use outbox_core::StoreError;
 use outbox_core::StoreOperation;
 use outbox_sql::append::{AppendError, InvalidMessage};
 use outbox_sql::check::Finding;
-use outbox_sql::dialect::{mysql, postgres};
 use outbox_sql::file_lock::FileLockError;
 use outbox_sql::row::{Unreadable, text};
 use outbox_sql::sqlite::NoPlace;
 use outbox_sql::table::InvalidTable;
 use outbox_sql::{Dialect, OutboxTable, headers};
+use outbox_sql::{mysql, postgres};
 use proptest::prelude::*;
 
 const HOSTILE: &str = "acme\nFORGED\r\n\u{1b}[2K\u{85}\u{2028}\u{2029}\u{202e}\u{2066}";

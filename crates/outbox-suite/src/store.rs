@@ -9,8 +9,8 @@ use outbox_core::{
     StoreError, TenantId, async_trait,
 };
 use outbox_sql::check::Finding;
-use outbox_sql::dialect::postgres::Durability;
-use outbox_sql::dialect::postgres::watermark::Watermark;
+use outbox_sql::postgres::Durability;
+use outbox_sql::postgres::watermark::Watermark;
 
 use crate::server::StorePool;
 

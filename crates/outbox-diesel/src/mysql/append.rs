@@ -8,8 +8,9 @@ use diesel::mysql::Mysql;
 use diesel::sql_types::{BigInt, Binary, Nullable, Untyped};
 use outbox_core::{MessageId, NewMessage};
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::mysql::{self, APPENDED, MySqlStatements};
-use outbox_sql::{InvalidTable, OutboxTable, append, headers, schema};
+use outbox_sql::mysql::schema;
+use outbox_sql::mysql::{self, APPENDED, MySqlStatements};
+use outbox_sql::{InvalidTable, OutboxTable, append, headers};
 
 use super::error::append_error;
 use crate::AppendError;
@@ -45,7 +46,7 @@ impl MySqlTable {
     /// exist, and the tables must not. MySQL commits an open transaction at each of its statements.
     pub fn ddl(&self) -> String {
         // The description was checked when this was made, so that there is always one.
-        schema::mysql::create_table(&self.description).unwrap_or_default()
+        schema::create_table(&self.description).unwrap_or_default()
     }
 
     /// Appends a message, once it is executed. Execute it on a connection of your own, in your transaction: the

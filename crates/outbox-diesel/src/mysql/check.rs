@@ -9,12 +9,12 @@ use diesel::sql_types::{Binary, Nullable, Untyped};
 use diesel_async::SimpleAsyncConnection;
 use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::check::Finding;
-use outbox_sql::check::mysql::{
+use outbox_sql::deadline::within;
+use outbox_sql::mysql::check::{
     ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, Facts, TableFacts,
     findings, indexes,
 };
-use outbox_sql::deadline::within;
-use outbox_sql::dialect::mysql::{SENTINEL, turns};
+use outbox_sql::mysql::{SENTINEL, turns};
 
 use super::ArmedConnection;
 use super::claim::has_row;

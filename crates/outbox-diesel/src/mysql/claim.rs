@@ -11,8 +11,8 @@ use outbox_core::{
 use outbox_sql::OutboxTable;
 use outbox_sql::claim::{Holder, Marked};
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::mysql::claim::{Claiming, Reader};
-use outbox_sql::dialect::mysql::{COMMIT, Locking, MySqlStatements, ROLLBACK, VERIFY, begin_claim, json_ids};
+use outbox_sql::mysql::claim::{Claiming, Reader};
+use outbox_sql::mysql::{COMMIT, Locking, MySqlStatements, ROLLBACK, VERIFY, begin_claim, json_ids};
 use outbox_sql::row::decode_batch;
 
 use super::ArmedConnection;

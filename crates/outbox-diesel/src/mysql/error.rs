@@ -2,7 +2,7 @@
 
 use diesel::result::{DatabaseErrorKind, Error};
 use outbox_sql::Meaning;
-use outbox_sql::dialect::mysql::error::{APPEND_RIGHTS, NO_CONNECTION, meaning, number_of, unreadable};
+use outbox_sql::mysql::error::{APPEND_RIGHTS, NO_CONNECTION, meaning, number_of, unreadable};
 
 use crate::AppendError;
 
@@ -58,7 +58,7 @@ pub(super) fn number(kind: DatabaseErrorKind, message: &str) -> Option<u16> {
 mod relay {
     use diesel::result::Error;
     use outbox_core::{Settling, StoreError, StoreOperation};
-    use outbox_sql::dialect::mysql::error::{self, NO_CONNECTION, relay_rights};
+    use outbox_sql::mysql::error::{self, NO_CONNECTION, relay_rights};
 
     use super::{meaning_of, number};
     use crate::connection::Failure;

@@ -10,7 +10,7 @@ use diesel::result::Error;
 use diesel::row::{Field, NamedRow, Row};
 use diesel::sql_types::BigInt;
 use outbox_core::{Bytes, MessageId, OldestPending};
-use outbox_sql::dialect::mysql::WalkedTenant;
+use outbox_sql::mysql::WalkedTenant;
 use outbox_sql::row::{self, Cell, RawRow, Unreadable};
 
 /// The values of a row, as they came. A row that another program left behind fails by itself.

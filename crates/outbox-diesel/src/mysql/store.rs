@@ -14,7 +14,7 @@ use outbox_core::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::mysql::{ASK_SERVER, KnownServer, Walk, json_tenants};
+use outbox_sql::mysql::{ASK_SERVER, KnownServer, Walk, json_tenants};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 

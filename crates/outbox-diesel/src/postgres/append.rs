@@ -8,8 +8,9 @@ use diesel::pg::Pg;
 use diesel::sql_types::{Array, BigInt, Binary, Nullable, Text};
 use outbox_core::{MessageId, NewMessage};
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::postgres::{AppendArrays, PayloadArray, PostgresStatements};
-use outbox_sql::{InvalidTable, OutboxTable, append, schema};
+use outbox_sql::postgres::schema;
+use outbox_sql::postgres::{AppendArrays, PayloadArray, PostgresStatements};
+use outbox_sql::{InvalidTable, OutboxTable, append};
 
 use super::error::append_error;
 use crate::AppendError;
@@ -41,7 +42,7 @@ impl PostgresTable {
     /// not.
     pub fn ddl(&self) -> String {
         // The description was checked when this was made, so that there is always one.
-        schema::postgres::create_table(&self.description).unwrap_or_default()
+        schema::create_table(&self.description).unwrap_or_default()
     }
 
     /// Appends a message, once it is executed. Execute it on a connection of your own, in your transaction: the

@@ -7,13 +7,13 @@ use diesel::sql_types::{Array, BigInt, Bool, Double, Integer, Nullable, Text};
 use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::check::Finding;
-use outbox_sql::check::postgres::{
+use outbox_sql::deadline::within;
+use outbox_sql::dialect::Dialect;
+use outbox_sql::postgres::BEGIN_READ;
+use outbox_sql::postgres::check::{
     ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, Facts, IndexFacts,
     SESSION, TableFacts, findings,
 };
-use outbox_sql::deadline::within;
-use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::postgres::BEGIN_READ;
 
 use super::store::PostgresStore;
 use super::watermark;

@@ -2,7 +2,7 @@
 
 use diesel::result::{DatabaseErrorKind, Error};
 use outbox_sql::Meaning;
-use outbox_sql::dialect::postgres::error::{
+use outbox_sql::postgres::error::{
     APPEND_RIGHTS, NO_ADDRESS, NO_CONNECTION, NO_TLS, meaning, sql_state_of, unreadable,
 };
 
@@ -69,7 +69,7 @@ fn sql_state(kind: DatabaseErrorKind, message: &str) -> Option<&'static str> {
 #[cfg(feature = "async")]
 mod relay {
     use outbox_core::{Settling, StoreError, StoreOperation};
-    use outbox_sql::dialect::postgres::error::{NO_CONNECTION, relay_rights};
+    use outbox_sql::postgres::error::{NO_CONNECTION, relay_rights};
 
     use super::meaning_of;
     use crate::connection::Failure;

@@ -20,9 +20,9 @@ mod watermark;
 #[cfg(feature = "async")]
 pub use outbox_sql::check::{Finding, Severity};
 #[cfg(feature = "async")]
-pub use outbox_sql::dialect::postgres::Durability;
+pub use outbox_sql::postgres::Durability;
 #[cfg(feature = "async")]
-pub use outbox_sql::dialect::postgres::watermark::Watermark;
+pub use outbox_sql::postgres::watermark::Watermark;
 
 pub use self::append::{PostgresAppend, PostgresAppendAll, PostgresTable};
 #[cfg(feature = "async")]

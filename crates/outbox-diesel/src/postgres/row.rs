@@ -8,7 +8,7 @@ use diesel::pg::{Pg, PgValue};
 use diesel::sql_types::is_nullable::NotNull;
 use diesel::sql_types::{BigInt, Binary, Nullable, SingleValue, SqlType, Text, Timestamptz};
 use outbox_core::{Bytes, MessageId, OldestPending, TenantId, Timestamp};
-use outbox_sql::dialect::postgres::{TIME_OIDS, micros_since_1970};
+use outbox_sql::postgres::{TIME_OIDS, micros_since_1970};
 use outbox_sql::row::{Cell, RawRow, Unreadable};
 
 type Int = Nullable<BigInt>;

@@ -13,11 +13,11 @@ use outbox_core::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::postgres::encoding::{ENCODING, KnownEncoding};
-use outbox_sql::dialect::postgres::probing::{Probing, Question};
-use outbox_sql::dialect::postgres::watermark::Watermarks;
-use outbox_sql::dialect::postgres::{Durability, KnownTraits};
 use outbox_sql::named::Named;
+use outbox_sql::postgres::encoding::{ENCODING, KnownEncoding};
+use outbox_sql::postgres::probe::{Probing, Question};
+use outbox_sql::postgres::watermark::Watermarks;
+use outbox_sql::postgres::{Durability, KnownTraits};
 use outbox_sql::row::decode_all;
 use outbox_sql::{InvalidTable, OutboxTable};
 

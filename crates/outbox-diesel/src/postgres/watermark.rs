@@ -5,8 +5,8 @@ use std::sync::Arc;
 use diesel::pg::Pg;
 use diesel::sql_types::{BigInt, Bool, Nullable, Text};
 use diesel_async::AsyncPgConnection;
-use outbox_sql::dialect::postgres::PostgresStatements;
-use outbox_sql::dialect::postgres::watermark::{Suitability, Watermark, Watermarks};
+use outbox_sql::postgres::PostgresStatements;
+use outbox_sql::postgres::watermark::{Suitability, Watermark, Watermarks};
 
 use super::store::PostgresStore;
 use crate::connection::Failure;

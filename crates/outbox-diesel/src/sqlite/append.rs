@@ -7,8 +7,10 @@ use diesel::connection::LoadConnection;
 use diesel::sql_types::{BigInt, Binary, Nullable, Text};
 use diesel::sqlite::Sqlite;
 use outbox_core::{MessageId, NewMessage, Payload, Timestamp};
-use outbox_sql::dialect::{Dialect, sqlite};
-use outbox_sql::{InvalidTable, OutboxTable, PayloadType, append, headers, schema};
+use outbox_sql::dialect::Dialect;
+use outbox_sql::sqlite;
+use outbox_sql::sqlite::schema;
+use outbox_sql::{InvalidTable, OutboxTable, PayloadType, append, headers};
 
 use super::error::append_error;
 use crate::AppendError;
@@ -40,7 +42,7 @@ impl SqliteTable {
     /// The SQL that makes the table and its index, for `batch_execute`. The table must not exist.
     pub fn ddl(&self) -> String {
         // The description was checked when this was made, so that there is always one.
-        schema::sqlite::create_table(&self.description).unwrap_or_default()
+        schema::create_table(&self.description).unwrap_or_default()
     }
 
     /// Appends a message, once it is executed. Execute it on a connection of your own, in your transaction: the

@@ -7,12 +7,12 @@ use diesel::sql_types::{BigInt, Bool, Nullable, Text};
 use diesel::{OptionalExtension, RunQueryDsl, SqliteConnection};
 use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::check::Finding;
-use outbox_sql::check::sqlite::{
+use outbox_sql::deadline::within;
+use outbox_sql::sqlite::Place;
+use outbox_sql::sqlite::check::{
     ColumnFacts, DESCRIBE_BUSY_TIMEOUT, Facts, FileFacts, IndexFacts, IndexedColumn, TableFacts,
     describe_columns, describe_indexes, describe_journal, describe_table, findings,
 };
-use outbox_sql::deadline::within;
-use outbox_sql::sqlite::Place;
 use outbox_sql::sqlite::hold::try_lock_file;
 use outbox_sql::table::OutboxTable;
 

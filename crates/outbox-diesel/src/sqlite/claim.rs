@@ -9,10 +9,10 @@ use outbox_core::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::sqlite::{json_rows, json_texts};
 use outbox_sql::row::{RawRow, decode_batch};
 use outbox_sql::settlement::{HandedOut, check_marked};
 use outbox_sql::sqlite::Hold;
+use outbox_sql::sqlite::{json_rows, json_texts};
 
 use super::error::{Failure, store_error};
 use super::row::{self, Values};

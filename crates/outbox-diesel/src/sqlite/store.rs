@@ -12,9 +12,9 @@ use outbox_core::{
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::sqlite::{SqliteStatements, json_tenants};
 use outbox_sql::row::decode_all;
 use outbox_sql::sqlite::{Pauses, Place, Writable, meaning};
+use outbox_sql::sqlite::{SqliteStatements, json_tenants};
 use outbox_sql::table::{InvalidTable, OutboxTable};
 use tokio::sync::OnceCell;
 

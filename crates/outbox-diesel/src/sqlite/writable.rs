@@ -6,8 +6,8 @@ use diesel::connection::SimpleConnection;
 use diesel::sql_types::{BigInt, Untyped};
 use diesel::{RunQueryDsl, SqliteConnection};
 use outbox_core::{StoreError, StoreOperation};
-use outbox_sql::check::sqlite::DESCRIBE_BUSY_TIMEOUT;
 use outbox_sql::sqlite::Place;
+use outbox_sql::sqlite::check::DESCRIBE_BUSY_TIMEOUT;
 use outbox_sql::sqlite::writable::{self, ASK_QUERY_ONLY};
 
 use super::error::{Failure, store_error};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use outbox_core::{MessageId, NewMessage};
 use outbox_sql::check::Finding;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::mysql::{self, ID_STEP, MySqlStatements};
-use outbox_sql::schema;
+use outbox_sql::mysql::schema;
+use outbox_sql::mysql::{self, ID_STEP, MySqlStatements};
 use outbox_sql::{InvalidTable, OutboxTable, headers};
 use sqlx::mysql::MySqlQueryResult;
 use sqlx::{AssertSqlSafe, MySqlConnection};
@@ -43,7 +43,7 @@ impl MySqlTable {
     /// The SQL that makes the table and its index, and the table of claims.
     pub fn ddl(&self) -> String {
         // The description was checked when this was made, so that there is always one.
-        schema::mysql::create_table(&self.description).unwrap_or_default()
+        schema::create_table(&self.description).unwrap_or_default()
     }
 
     /// Makes the table and its index, and the table of claims. The database must exist, and the tables must not.
@@ -71,7 +71,7 @@ impl MySqlTable {
         if !missing {
             return Ok(found);
         }
-        let ddl = schema::mysql::create_table_if_missing(&self.description).unwrap_or_default();
+        let ddl = schema::create_table_if_missing(&self.description).unwrap_or_default();
         sqlx::raw_sql(AssertSqlSafe(ddl)).execute(&mut *connection).await?;
         Ok(compare(self, connection).await?.0)
     }

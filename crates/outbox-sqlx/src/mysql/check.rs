@@ -6,12 +6,12 @@ use std::time::Duration;
 use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::OutboxTable;
 use outbox_sql::check::Finding;
-use outbox_sql::check::mysql::{
+use outbox_sql::deadline::within;
+use outbox_sql::mysql::check::{
     ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, Facts, TableFacts,
     findings, indexes,
 };
-use outbox_sql::deadline::within;
-use outbox_sql::dialect::mysql::{SENTINEL, turns};
+use outbox_sql::mysql::{SENTINEL, turns};
 use sqlx::mysql::{MySqlArguments, MySqlRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, MySql, MySqlConnection, Row};

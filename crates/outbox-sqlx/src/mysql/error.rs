@@ -2,7 +2,7 @@
 
 use outbox_core::{Settling, StoreError, StoreOperation};
 use outbox_sql::Meaning;
-use outbox_sql::dialect::mysql::error::{
+use outbox_sql::mysql::error::{
     self, APPEND_RIGHTS, NO_ADDRESS, NO_CONNECTION, NO_TLS, POOL_IS_BUSY, POOL_IS_CLOSED, meaning,
     relay_rights, unreadable,
 };

@@ -2,7 +2,7 @@
 //! comes between.
 
 use outbox_core::{Bytes, MessageId, OldestPending};
-use outbox_sql::dialect::mysql::WalkedTenant;
+use outbox_sql::mysql::WalkedTenant;
 use outbox_sql::row::{self, Cell, RawRow, Unreadable};
 use sqlx::mysql::MySqlRow;
 use sqlx::{Decode, MySql, Row, Type};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use outbox_core::{MessageId, NewMessage};
 use outbox_sql::check::Finding;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::postgres::{AppendArrays, PayloadArray, PostgresStatements};
-use outbox_sql::lock_key::creation_lock_key;
-use outbox_sql::{InvalidTable, OutboxTable, append, schema, wake};
+use outbox_sql::postgres::lock_key::creation_lock_key;
+use outbox_sql::postgres::{AppendArrays, PayloadArray, PostgresStatements};
+use outbox_sql::postgres::{schema, wake};
+use outbox_sql::{InvalidTable, OutboxTable, append};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::check::compare;
@@ -49,7 +50,7 @@ impl PostgresTable {
     /// The SQL that makes the table and its index.
     pub fn ddl(&self) -> String {
         // The description was checked when this was made, so that there is always one.
-        schema::postgres::create_table(&self.description).unwrap_or_default()
+        schema::create_table(&self.description).unwrap_or_default()
     }
 
     /// The SQL of an optional trigger that wakes relays in other processes at each commit that appended something,

@@ -5,12 +5,12 @@ use std::time::Duration;
 use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::OutboxTable;
 use outbox_sql::check::Finding;
-use outbox_sql::check::postgres::{
+use outbox_sql::dialect::Dialect;
+use outbox_sql::postgres::BEGIN_READ;
+use outbox_sql::postgres::check::{
     ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, Facts, IndexFacts,
     SESSION, TableFacts, findings,
 };
-use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::postgres::BEGIN_READ;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 

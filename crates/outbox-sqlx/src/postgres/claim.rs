@@ -9,9 +9,9 @@ use outbox_core::{
 use outbox_sql::OutboxTable;
 use outbox_sql::claim::{Holder, Marked};
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::postgres::claim::{Claiming, Reader, TenantLock};
-use outbox_sql::dialect::postgres::watermark::Suitability;
-use outbox_sql::dialect::postgres::{
+use outbox_sql::postgres::claim::{Claiming, Reader, TenantLock};
+use outbox_sql::postgres::watermark::Suitability;
+use outbox_sql::postgres::{
     BEGIN_CLAIM, ClaimNumber, PostgresStatements, SERVER_TRAITS, ServerTraits, claim_settings,
 };
 use outbox_sql::row::decode_batch;

@@ -2,7 +2,7 @@
 
 use outbox_core::{Settling, StoreError, StoreOperation};
 use outbox_sql::Meaning;
-use outbox_sql::dialect::postgres::error::{
+use outbox_sql::postgres::error::{
     APPEND_RIGHTS, NO_ADDRESS, NO_CONNECTION, NO_TLS, POOL_IS_BUSY, POOL_IS_CLOSED, meaning,
     pooled_by_statement, relay_rights, unreadable,
 };

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use outbox_core::RelayWaker;
 use outbox_core::text::with_causes;
-use outbox_sql::{InvalidTable, OutboxTable, wake};
+use outbox_sql::postgres::wake;
+use outbox_sql::{InvalidTable, OutboxTable};
 use sqlx::postgres::PgConnectOptions;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};

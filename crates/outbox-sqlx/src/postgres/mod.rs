@@ -15,8 +15,8 @@ mod store;
 mod watermark;
 
 pub use outbox_sql::check::{Finding, Severity};
-pub use outbox_sql::dialect::postgres::Durability;
-pub use outbox_sql::dialect::postgres::watermark::Watermark;
+pub use outbox_sql::postgres::Durability;
+pub use outbox_sql::postgres::watermark::Watermark;
 
 pub use self::append::PostgresTable;
 pub use self::listen::{PostgresListener, PostgresListening};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::text::with_causes;
-use outbox_sql::wake;
+use outbox_sql::postgres::wake;
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;

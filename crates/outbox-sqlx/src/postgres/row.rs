@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use outbox_core::{Bytes, MessageId, OldestPending, TenantId, Timestamp};
-use outbox_sql::dialect::postgres::{TIME_OIDS, micros_since_1970};
+use outbox_sql::postgres::{TIME_OIDS, micros_since_1970};
 use outbox_sql::row::{Cell, RawRow, Unreadable};
 use sqlx::error::BoxDynError;
 use sqlx::postgres::types::Oid;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use outbox_sql::dialect::postgres::PostgresStatements;
-use outbox_sql::dialect::postgres::watermark::{Suitability, Watermark, Watermarks};
+use outbox_sql::postgres::PostgresStatements;
+use outbox_sql::postgres::watermark::{Suitability, Watermark, Watermarks};
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
 use super::store::PostgresStore;

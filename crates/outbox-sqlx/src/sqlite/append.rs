@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use outbox_core::{MessageId, NewMessage, Payload};
 use outbox_sql::check::Finding;
-use outbox_sql::dialect::{Dialect, sqlite};
-use outbox_sql::{InvalidTable, OutboxTable, PayloadType, headers, schema};
+use outbox_sql::dialect::Dialect;
+use outbox_sql::sqlite;
+use outbox_sql::sqlite::schema;
+use outbox_sql::{InvalidTable, OutboxTable, PayloadType, headers};
 use sqlx::query::QueryScalar;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection};
@@ -40,7 +42,7 @@ impl SqliteTable {
     /// The SQL that makes the table and its index.
     pub fn ddl(&self) -> String {
         // The description was checked when this was made, so that there is always one.
-        schema::sqlite::create_table(&self.description).unwrap_or_default()
+        schema::create_table(&self.description).unwrap_or_default()
     }
 
     /// Makes the table and its index. The table must not exist.
@@ -66,7 +68,7 @@ impl SqliteTable {
         if let Some(found) = compare(&self.description, connection).await? {
             return Ok(found);
         }
-        let ddl = schema::sqlite::create_table_if_missing(&self.description).unwrap_or_default();
+        let ddl = schema::create_table_if_missing(&self.description).unwrap_or_default();
         sqlx::raw_sql(AssertSqlSafe(ddl)).execute(connection).await?;
         Ok(Vec::new())
     }

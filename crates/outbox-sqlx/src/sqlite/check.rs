@@ -5,11 +5,11 @@ use std::time::Duration;
 use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::OutboxTable;
 use outbox_sql::check::Finding;
-use outbox_sql::check::sqlite::{
+use outbox_sql::deadline::within;
+use outbox_sql::sqlite::check::{
     ColumnFacts, DESCRIBE_BUSY_TIMEOUT, Facts, FileFacts, IndexFacts, IndexedColumn, TableFacts,
     describe_columns, describe_indexes, describe_journal, describe_table, findings,
 };
-use outbox_sql::deadline::within;
 use outbox_sql::sqlite::hold::try_lock_file;
 use outbox_sql::sqlite::{MemoryDatabase, Place};
 use sqlx::sqlite::SqliteRow;

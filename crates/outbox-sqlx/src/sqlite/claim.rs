@@ -7,10 +7,10 @@ use outbox_core::{
     Claim, ClaimOutcome, ClaimRequest, Claimed, Settlement, StoreError, StoreOperation, async_trait,
 };
 use outbox_sql::dialect::Dialect;
-use outbox_sql::dialect::sqlite::{json_rows, json_texts};
 use outbox_sql::row::{RawRow, decode_batch};
 use outbox_sql::settlement::{HandedOut, check_marked};
 use outbox_sql::sqlite::Hold;
+use outbox_sql::sqlite::{json_rows, json_texts};
 use sqlx::AssertSqlSafe;
 
 use super::connection::Lent;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use outbox_core::{StoreError, StoreOperation};
-use outbox_sql::dialect::sqlite::SqliteStatements;
 use outbox_sql::sqlite::Place;
+use outbox_sql::sqlite::SqliteStatements;
 use outbox_sql::sqlite::writable::{self, ASK_QUERY_ONLY};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use outbox_core::Settling;
-use outbox_sql::dialect::postgres::{
-    BEGIN_CLAIM, Durability, PostgresStatements, ServerTraits, claim_settings,
-};
+use outbox_sql::postgres::{BEGIN_CLAIM, Durability, PostgresStatements, ServerTraits, claim_settings};
 use outbox_sqlx::OutboxTable;
 use outbox_suite::postgres::Database;
 use sqlx::{AssertSqlSafe, PgConnection};

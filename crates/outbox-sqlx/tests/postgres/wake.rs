@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outbox_core::{HealthReport, NewMessage};
-use outbox_sql::wake;
+use outbox_sql::postgres::wake;
 use outbox_sqlx::postgres::{PostgresListener, PostgresListening, PostgresNotifier};
 use outbox_sqlx::{OutboxTable, PayloadType};
 use outbox_suite::postgres::{Database, Stage};

@@ -1,7 +1,7 @@
 //! The plans of the statements that begin at a watermark: what they read is counted in pages, after a drain of which an
 //! old snapshot keeps every entry.
 
-use outbox_sql::dialect::postgres::PostgresStatements;
+use outbox_sql::postgres::PostgresStatements;
 use outbox_sqlx::OutboxTable;
 use outbox_suite::postgres::Database;
 use sqlx::{AssertSqlSafe, Postgres, Row, Transaction};

@@ -5,7 +5,7 @@ use std::future::ready;
 use std::io;
 use std::time::Duration;
 
-use outbox_sql::wake::IS_LISTENING;
+use outbox_sql::postgres::wake::IS_LISTENING;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::{sleep, timeout};

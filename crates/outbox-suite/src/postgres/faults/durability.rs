@@ -1,7 +1,7 @@
 //! A server that crashes under relaxed marks.
 
 use outbox_core::Settling;
-use outbox_sql::dialect::postgres::Durability;
+use outbox_sql::postgres::Durability;
 use outbox_testkit::Recorder;
 use rustix::process::{Pid, Signal, kill_process};
 use servers::Postgres;

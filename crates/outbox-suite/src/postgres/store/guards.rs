@@ -3,7 +3,7 @@
 
 use outbox_core::{Settlement, Store, StoreErrorKind};
 use outbox_sql::OutboxTable;
-use outbox_sql::dialect::postgres::ClaimNumber;
+use outbox_sql::postgres::ClaimNumber;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Row};
 

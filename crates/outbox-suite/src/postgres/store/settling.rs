@@ -2,7 +2,7 @@
 
 use outbox_core::{MessageId, Settlement, Settling};
 use outbox_sql::OutboxTable;
-use outbox_sql::dialect::postgres::Durability;
+use outbox_sql::postgres::Durability;
 use outbox_sqlx::postgres::PostgresTable;
 
 use crate::AnyStore;

@@ -1,7 +1,7 @@
 //! What SQLite does for each statement, pinned: the cost must not grow with the rows that are there.
 
 use outbox_core::Settling;
-use outbox_sql::dialect::sqlite::SqliteStatements;
+use outbox_sql::sqlite::SqliteStatements;
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 
 use crate::sqlite::Driver;

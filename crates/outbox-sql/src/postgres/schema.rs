@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_file_is_the_default_table() -> Result<(), InvalidTable> {
-        assert_eq!(include_str!("postgres.sql"), create_table(&OutboxTable::default())?);
+        assert_eq!(include_str!("schema.sql"), create_table(&OutboxTable::default())?);
         Ok(())
     }
 

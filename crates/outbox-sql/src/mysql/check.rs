@@ -7,10 +7,10 @@ use outbox_core::Settling;
 
 use self::columns::{check_claims, check_columns, check_index};
 use self::server::check_server;
-use super::Finding;
+use crate::check::Finding;
 use crate::dialect::Dialect;
-use crate::dialect::mysql::error::relay_rights;
-use crate::schema::mysql::version_comment;
+use crate::mysql::error::relay_rights;
+use crate::mysql::schema::version_comment;
 use crate::table::OutboxTable;
 
 /// Asks about the server and the session: names and values of settings, those that it has.

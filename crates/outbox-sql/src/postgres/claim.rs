@@ -43,10 +43,10 @@ pub trait Reader: Holder {
     /// What that answers.
     fn messages(rows: Vec<Self::Row>, table: &OutboxTable) -> Result<Vec<OutboxMessage>, StoreError>;
 
-    /// Asks for what [`WatermarkStatements::facts`](super::watermark::WatermarkStatements::facts) answers.
+    /// Asks for what [`WatermarkStatements::facts`](super::WatermarkStatements::facts) answers.
     fn facts(&mut self) -> impl Future<Output = Result<Suitability, Self::Error>> + Send;
 
-    /// Asks for what [`WatermarkStatements::writers`](super::watermark::WatermarkStatements::writers) answers.
+    /// Asks for what [`WatermarkStatements::writers`](super::WatermarkStatements::writers) answers.
     fn writers(&mut self) -> impl Future<Output = Result<BTreeSet<String>, Self::Error>> + Send;
 }
 

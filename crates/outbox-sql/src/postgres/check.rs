@@ -2,11 +2,11 @@
 
 use outbox_core::Settling;
 
-use super::Finding;
+use crate::check::Finding;
 use crate::dialect::Dialect;
-use crate::dialect::postgres::encoding::{ANY_BYTES, NO_ENCODING};
 use crate::identifier::quote;
-use crate::schema::postgres::version_comment;
+use crate::postgres::encoding::{ANY_BYTES, NO_ENCODING};
+use crate::postgres::schema::version_comment;
 use crate::table::{OutboxTable, PayloadType, TimeType};
 
 /// Asks about the server and its database: is it a standby, are transactions read-only by default, the encoding, how

@@ -24,10 +24,8 @@ mod remembering;
 mod safe;
 mod settings;
 mod state;
-mod statements;
 
 pub use self::remembering::Remembering;
 pub use self::safe::{SafeAnswer, Suitability};
 pub use self::settings::Watermark;
 pub use self::state::{Asking, ProbeStart, Start, Watermarks};
-pub use self::statements::WatermarkStatements;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// What a database answers to [`WatermarkStatements::facts`](super::WatermarkStatements::facts).
+/// What a database answers to [`WatermarkStatements::facts`](crate::postgres::WatermarkStatements::facts).
 #[derive(Debug, Clone, Default)]
 pub struct Suitability {
     /// `pg_class.relkind`: `r` is a table.

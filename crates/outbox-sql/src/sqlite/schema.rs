@@ -1,8 +1,8 @@
 //! The DDL of a table on SQLite.
 
 use crate::dialect::Dialect;
-use crate::dialect::sqlite::NOW;
 use crate::identifier::quote;
+use crate::sqlite::statements::NOW;
 use crate::table::{InvalidTable, OutboxTable, PayloadType};
 
 /// The version of the schema, recorded in a comment inside of the table's definition.
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_file_is_the_default_table() {
-        assert_eq!(create_table(&OutboxTable::default()).as_deref(), Ok(include_str!("sqlite.sql")));
+        assert_eq!(create_table(&OutboxTable::default()).as_deref(), Ok(include_str!("schema.sql")));
     }
 
     #[test]

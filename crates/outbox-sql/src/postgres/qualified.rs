@@ -5,14 +5,13 @@ use std::time::Duration;
 use outbox_core::{Settling, TenantId};
 
 use super::encoding::ENCODING;
-use super::watermark::WatermarkStatements;
 use super::{
     BEGIN_CLAIM, BEGIN_READ, CONFIRM, ClaimNumber, Durability, PostgresStatements, SERVER_TRAITS,
-    ServerTraits, TRANSACTION, claim_settings,
+    ServerTraits, TRANSACTION, WatermarkStatements, claim_settings,
 };
-use crate::check::postgres::{DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, SESSION};
+use super::{schema, wake};
+use crate::postgres::check::{DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, SESSION};
 use crate::table::{Columns, OutboxTable, PayloadType};
-use crate::{schema, wake};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -76,7 +75,7 @@ fn statements() -> Result<Vec<String>, Box<dyn std::error::Error>> {
         OutboxTable::default().with_payload_type(PayloadType::Jsonb),
         OutboxTable::new("a = b(c)").with_columns(without_headers),
     ] {
-        all.extend([schema::postgres::create_table(&table)?, wake::notify(&table)]);
+        all.extend([schema::create_table(&table)?, wake::notify(&table)]);
         all.extend([wake::notify_trigger_ddl(&table)?, wake::drop_notify_trigger_ddl(&table)?]);
         let marking = PostgresStatements::new(&table)?;
         for statements in [marking.clone(), marking.with_settling(&table, Settling::Delete)] {

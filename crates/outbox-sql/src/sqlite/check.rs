@@ -5,7 +5,7 @@ mod words;
 
 use self::index::check_indexes;
 use self::words::words;
-use super::Finding;
+use crate::check::Finding;
 use crate::dialect::Dialect;
 use crate::identifier::{literal, quote};
 use crate::table::OutboxTable;

@@ -9,30 +9,15 @@ use std::sync::Arc;
 
 use outbox_core::{Settling, TenantId};
 
-mod append;
-pub mod claim;
-pub mod encoding;
-pub mod error;
 mod operator;
 mod probe;
-pub mod probing;
-#[cfg(test)]
-mod qualified;
-mod time;
-mod transaction;
-pub mod watermark;
+mod watermark;
 
-pub use self::append::{AppendArrays, PayloadArray};
 use self::operator::{DIV, EQ, GE, LE, LT, MOD, PLUS, TIMES};
-pub use self::time::{TIME_OIDS, micros_since_1970};
-pub use self::transaction::{
-    BEGIN_CLAIM, BEGIN_READ, CONFIRM, ClaimNumber, Durability, KnownTraits, SERVER_TRAITS, ServerTraits,
-    TRANSACTION, claim_settings,
-};
-use self::watermark::WatermarkStatements;
+pub use self::watermark::WatermarkStatements;
+use super::lock_key::tenant_lock_name;
 use crate::dialect::Dialect;
 use crate::identifier::{escaped_literal, literal, quote};
-use crate::lock_key::tenant_lock_name;
 use crate::table::{InvalidTable, OutboxTable, PayloadType, TimeType};
 
 /// The statements of one table. Parameters are numbered in the order in which they are named here.
@@ -42,7 +27,7 @@ pub struct PostgresStatements {
     /// Tries to lock a tenant for this transaction, and says whether its rows may be settled: tenant.
     pub lock: Arc<str>,
     /// The same, around the tenant as a literal.
-    lock_around: [Arc<str>; 2],
+    pub(super) lock_around: [Arc<str>; 2],
     /// A tenant's oldest pending messages, cut where those before have the bytes: tenant, limit, bytes.
     pub claim: Arc<str>,
     /// The same of other subjects than these: tenant, limit, bytes, an array of subjects. Rows of theirs are

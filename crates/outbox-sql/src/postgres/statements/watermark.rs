@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::operator::{EQ, GE, GT, LE, LT};
+use super::{Words, arrays};
 use crate::dialect::Dialect;
-use crate::dialect::postgres::operator::{EQ, GE, GT, LE, LT};
-use crate::dialect::postgres::{Words, arrays};
 use crate::identifier::literal;
 use crate::table::OutboxTable;
 
@@ -23,7 +23,7 @@ pub struct WatermarkStatements {
     /// number is none.
     pub probe_named: Arc<str>,
     /// What the table is like, the last number of its sequence and whether locks are shown: see
-    /// [`Suitability`](super::Suitability), which has the columns in this order. No parameters.
+    /// [`Suitability`](crate::postgres::watermark::Suitability), which has the columns in this order. No parameters.
     pub facts: Arc<str>,
     /// The virtual transactions that hold a writer's lock on the table. To be sent after `facts` was, on the same
     /// connection. No parameters.
@@ -31,7 +31,7 @@ pub struct WatermarkStatements {
 }
 
 impl WatermarkStatements {
-    pub(in crate::dialect::postgres) fn new(table: &OutboxTable, words: &Words) -> Self {
+    pub(super) fn new(table: &OutboxTable, words: &Words) -> Self {
         Self {
             claim: words.claim(&words.from("$4"), "").into(),
             claim_others: words.claim(&words.from("$5"), &words.others("$4")).into(),

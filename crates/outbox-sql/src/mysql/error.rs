@@ -3,7 +3,7 @@
 use crate::meaning::{Meaning, said};
 pub use crate::meaning::{POOL_IS_BUSY, POOL_IS_CLOSED};
 
-pub use crate::dialect::postgres::error::relay_rights;
+pub use crate::postgres::error::relay_rights;
 /// What an append needs on a table.
 pub const APPEND_RIGHTS: &str = "INSERT";
 

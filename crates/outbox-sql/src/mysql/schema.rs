@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_file_is_the_default_table() {
-        assert_eq!(create_table(&OutboxTable::default()).as_deref(), Ok(include_str!("mysql.sql")));
+        assert_eq!(create_table(&OutboxTable::default()).as_deref(), Ok(include_str!("schema.sql")));
     }
 
     #[test]

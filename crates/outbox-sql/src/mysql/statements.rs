@@ -12,21 +12,9 @@ use std::sync::Arc;
 use outbox_core::{Settling, TenantId};
 
 mod append;
-pub mod claim;
-pub mod error;
-mod lock;
-mod server;
-mod transaction;
-mod walk;
 
 pub use self::append::{APPENDED, ID_STEP, append, chunks, ids, micros};
-pub use self::lock::Locking;
-pub(crate) use self::server::locks_nothing;
-pub use self::server::{ASK_SERVER, KnownServer, turns};
-pub use self::transaction::{BeginClaim, COMMIT, ROLLBACK, VERIFY, begin_claim};
-pub use self::walk::{Walk, WalkedTenant};
 use crate::dialect::Dialect;
-pub use crate::dialect::json::json_ids;
 use crate::identifier::quote;
 use crate::table::{InvalidTable, OutboxTable, PayloadType};
 
@@ -35,7 +23,7 @@ use crate::table::{InvalidTable, OutboxTable, PayloadType};
 #[non_exhaustive]
 pub struct MySqlStatements {
     /// Changes no row, and fails where no row could be marked: on a read-only server, or without the right. Part
-    /// of [`begin_claim`].
+    /// of [`begin_claim`](super::begin_claim).
     pub prove_writable: Arc<str>,
     /// Locks a tenant's row of the claims, if nobody has: tenant. A row says that it is locked now.
     pub lock: Arc<str>,
@@ -48,7 +36,7 @@ pub struct MySqlStatements {
     pub add: Arc<str>,
     /// A tenant's oldest pending messages, cut where those before have the bytes: tenant, limit, bytes.
     pub claim: Arc<str>,
-    claim_others: (Arc<str>, Arc<str>),
+    pub(super) claim_others: (Arc<str>, Arc<str>),
     /// A tenant's oldest pending messages: tenant, limit.
     pub pending: Arc<str>,
     /// The oldest pending message of some tenants: tenant, id, microseconds or null, the server's time. The
@@ -56,9 +44,9 @@ pub struct MySqlStatements {
     pub probe_named: Arc<str>,
     /// A step of the walk over whichever tenants have something: tenant, its lowest id met, how many of its
     /// entries were met, microseconds or null, the server's time. Parameters: the tenant after which to look, how
-    /// many entries to meet. See [`Walk`].
+    /// many entries to meet. See [`Walk`](super::Walk).
     pub probe_next: Arc<str>,
-    /// Marks messages, or deletes them: [`json_ids`]. The rows affected are those settled.
+    /// Marks messages, or deletes them: [`json_ids`](super::json_ids). The rows affected are those settled.
     pub mark: Arc<str>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::Facts;
 use crate::check::Finding;
-use crate::dialect::mysql::locks_nothing;
+use crate::mysql::server::locks_nothing;
 
 pub(super) fn check_server(facts: &Facts, found: &mut Vec<Finding>) {
     let version = facts.setting("version").unwrap_or_default();
