@@ -22,6 +22,11 @@ pub use ordered::OrderedPublisher;
 /// - Be ready for the same message again. A crash, a lost session or a failed mark re-publishes it, under the
 ///   same source and id; subscribers deduplicate on the two.
 /// - Do not take connections from the pool that the relay claims with: it would starve itself.
+/// - Do not block the thread: wait with `.await`, and hand what blocks to `tokio::task::spawn_blocking`. While a poll
+///   keeps its thread, no deadline ends it, and whatever else the thread is for waits: other tenants, and the
+///   application's own tasks. A poll, or a drop of the future, that takes a second is logged, once for each tenant. On
+///   a runtime of several threads the relay then polls the publisher apart, for a minute, so that nobody waits for it
+///   a second time. On a runtime of one thread everybody waits each time.
 ///
 /// The relay calls it for one message of a tenant at a time, in id order, and for several tenants at once; for
 /// several messages of a tenant, if [`Publishing`](crate::Publishing) says so.

@@ -4,6 +4,7 @@
 //! `sweep` (claim, deliver, settle) → `deliver` (the batch, in its shape). `turn` is what they hand each other;
 //! `store_call` and `observe` are what they call the outside through.
 
+mod blocking;
 mod builder;
 mod deliver;
 mod drain;

@@ -14,7 +14,7 @@ use crate::BoxFuture;
 ///
 /// - Publish the slice in its order, and answer how many of it, from its beginning, the receiver has
 ///   *acknowledged*. A message that was acknowledged after one that was not does not count: it comes again.
-/// - What holds for a [`Publisher`](crate::Publisher) holds here, too.
+/// - What holds for a [`Publisher`](crate::Publisher) holds here, too: no slice may block the thread.
 ///
 /// # Cancellation
 /// The relay drops the future when the publish deadline passes, which is for the whole slice, or when a stop's

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use super::Relay;
+use super::blocking::Blocking;
 use super::observe::Observers;
 use super::shared::Shared;
 use crate::config::{ConfigError, ConfigProblem};
@@ -80,6 +81,7 @@ impl RelayBuilder {
                 config: self.config,
                 concurrency,
                 observers: self.observers,
+                blocking: Blocking::default(),
                 clock,
                 seed: self.seed,
                 wake: tokio::sync::watch::Sender::new(()),

@@ -17,6 +17,7 @@ pub(super) struct Lines {
     recovered: Flood<Line>,
     held_back: Flood<Line>,
     subject_recovered: Flood<Line>,
+    blocked: Flood<Line>,
 }
 
 /// A line that may come by the thousand.
@@ -26,19 +27,21 @@ enum Line {
     Recovered { tenant: TenantId },
     HeldBack { tenant: TenantId, subject: String, message: MessageId, reason: String },
     SubjectRecovered { tenant: TenantId, subject: String },
+    Blocked { tenant: TenantId, took: Duration },
 }
 
 impl Lines {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
         let (backed_off, recovered) = (Flood::new(), Flood::new());
-        let (held_back, subject_recovered) = (Flood::new(), Flood::new());
-        Self { clock, backed_off, recovered, held_back, subject_recovered }
+        let (held_back, subject_recovered, blocked) = (Flood::new(), Flood::new(), Flood::new());
+        Self { clock, backed_off, recovered, held_back, subject_recovered, blocked }
     }
 
     /// When there is something to say again.
     pub(super) fn due(&self) -> Option<Duration> {
-        let floods = [&self.backed_off, &self.recovered, &self.held_back, &self.subject_recovered];
-        floods.into_iter().filter_map(Flood::due).min()
+        let (tenants, subjects) =
+            ([&self.backed_off, &self.recovered, &self.blocked], [&self.held_back, &self.subject_recovered]);
+        tenants.into_iter().chain(subjects).filter_map(Flood::due).min()
     }
 
     /// Says what is due.
@@ -59,8 +62,9 @@ impl Lines {
         }
     }
 
-    fn floods(&mut self) -> [&mut Flood<Line>; 4] {
-        [&mut self.backed_off, &mut self.recovered, &mut self.held_back, &mut self.subject_recovered]
+    fn floods(&mut self) -> [&mut Flood<Line>; 5] {
+        let Self { backed_off, recovered, held_back, subject_recovered, blocked, .. } = self;
+        [backed_off, recovered, held_back, subject_recovered, blocked]
     }
 
     pub(super) fn started(source: &str) {
@@ -130,6 +134,11 @@ impl Lines {
         let line = Line::SubjectRecovered { tenant: tenant.clone(), subject: subject.to_owned() };
         comes(&*self.clock, &mut self.subject_recovered, line);
     }
+
+    /// The publisher kept its thread for so long, with a message of this tenant's.
+    pub(super) fn blocked(&mut self, tenant: &TenantId, took: Duration) {
+        comes(&*self.clock, &mut self.blocked, Line::Blocked { tenant: tenant.clone(), took });
+    }
 }
 
 fn comes(clock: &dyn Clock, flood: &mut Flood<Line>, line: Line) {
@@ -187,6 +196,13 @@ impl Line {
                 let (tenant, subject) = (name(tenant.as_str()), name(subject));
                 tracing::info!(tenant = &*tenant, subject = &*subject, "outbox subject recovered");
             }
+            Self::Blocked { tenant, took } => {
+                tracing::warn!(
+                    tenant = &*name(tenant.as_str()),
+                    ?took,
+                    "outbox publisher blocked its thread, and others waited: it must await, or use another thread"
+                );
+            }
         }
     }
 
@@ -197,6 +213,9 @@ impl Line {
             Self::Recovered { .. } => tracing::info!(more, "more outbox tenants recovered"),
             Self::HeldBack { .. } => tracing::warn!(more, "more outbox subjects are held back"),
             Self::SubjectRecovered { .. } => tracing::info!(more, "more outbox subjects recovered"),
+            Self::Blocked { .. } => {
+                tracing::warn!(more, "outbox publisher blocked its thread for more tenants");
+            }
         }
     }
 }

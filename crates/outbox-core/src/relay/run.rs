@@ -129,6 +129,9 @@ impl Loop {
     fn handle(&mut self, event: Event) {
         let now = self.shared.clock.monotonic();
         self.lines.tell_due(now);
+        for (tenant, took) in self.shared.blocking.take() {
+            self.lines.blocked(&tenant, took);
+        }
         let Step { effects, due } = self.engine.handle(event, now);
         self.due = due;
         for effect in effects {

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use super::blocking::Blocking;
 use super::observe::Observers;
 use crate::status::Board;
 use crate::{Clock, HealthCheck, Publishing, RelayConfig, Store};
@@ -13,6 +14,7 @@ pub(crate) struct Shared {
     pub(crate) config: RelayConfig,
     pub(crate) concurrency: NonZeroUsize,
     pub(crate) observers: Observers,
+    pub(crate) blocking: Blocking,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) seed: Option<u64>,
     pub(crate) wake: tokio::sync::watch::Sender<()>,

@@ -4,6 +4,7 @@
 
 mod back_off;
 mod batch;
+mod blocking;
 mod deadlines;
 mod drain;
 mod flood;

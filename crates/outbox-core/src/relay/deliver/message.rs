@@ -7,10 +7,12 @@ use std::task::Poll;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::relay::blocking::watched;
 use crate::relay::observe::{discard, panic_text};
 use crate::relay::shared::Shared;
 use crate::{
     Accepted, BoxFuture, Delivery, Operation, OutboxMessage, Outcome, PublishError, Publisher, RefusalCause,
+    TenantId,
 };
 
 /// How a publish ended.
@@ -41,7 +43,8 @@ pub(crate) async fn publish(
         .with_headers(extended.as_ref().unwrap_or(&message.headers))
         .with_attempt(attempt);
 
-    let answer = answer(|poll| watch.enter(poll), || publisher.publish(&delivery));
+    let answer =
+        answer(shared, &message.tenant_id, |poll| watch.enter(poll), || publisher.publish(&delivery));
     match in_time(shared, answer, abort).await {
         Some(Ok(Ok(Accepted))) => {
             watch.end(&Outcome::Accepted);
@@ -88,18 +91,19 @@ pub(super) async fn in_time<T>(
 
 /// The publisher's answer, polled inside of `enter`; a panic is an answer too.
 pub(super) async fn answer<'a, T>(
+    shared: &Shared,
+    tenant: &TenantId,
     mut enter: impl FnMut(&mut dyn FnMut()),
     call: impl Fn() -> BoxFuture<'a, T>,
 ) -> Result<T, NoAnswer> {
     // Dropped last, and apart from the poll: once there is an answer, no destructor changes it.
-    let mut future = Contained(None);
+    let mut future = Contained { value: None, shared, tenant };
     let answer: Result<T, Box<dyn Any + Send>> = poll_fn(|context| {
         let mut answer = Poll::Pending;
         enter(&mut || {
             // The call is made in here as well: it may panic before there is a future.
             let polled = catch_unwind(AssertUnwindSafe(|| {
-                let future = future.0.get_or_insert_with(&call);
-                future.as_mut().poll(context)
+                watched(shared, tenant, || future.value.get_or_insert_with(&call).as_mut().poll(context))
             }));
             answer = polled.map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok));
         });
@@ -114,12 +118,17 @@ pub(super) async fn answer<'a, T>(
 }
 
 /// Something of the publisher's, whose destructor may panic without harm.
-struct Contained<T>(Option<T>);
+struct Contained<'s, T> {
+    value: Option<T>,
+    shared: &'s Shared,
+    tenant: &'s TenantId,
+}
 
-impl<T> Drop for Contained<T> {
+impl<T> Drop for Contained<'_, T> {
     fn drop(&mut self) {
-        let value = self.0.take();
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        let value = self.value.take();
+        let dropped = AssertUnwindSafe(|| watched(self.shared, self.tenant, || drop(value)));
+        if let Err(panic) = catch_unwind(dropped) {
             tracing::error!(panic = panic_text(&*panic), "a publisher's future panicked when it was dropped");
             discard(panic);
         }

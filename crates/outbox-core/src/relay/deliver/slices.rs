@@ -79,7 +79,7 @@ async fn publish_slice(
         })
         .collect();
 
-    let answer = answer(|poll| poll(), || publisher.publish_batch(&deliveries));
+    let answer = answer(shared, &member.tenant, |poll| poll(), || publisher.publish_batch(&deliveries));
     let answer = in_time(shared, answer, batch.stop.abort()).await;
     let unknown = matches!(answer, Some(Err(_)));
     let (accepted, refusal): (usize, Option<(RefusalCause, PublishError)>) = match answer {
