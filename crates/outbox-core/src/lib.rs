@@ -11,6 +11,7 @@ mod clock;
 mod config;
 mod error;
 mod health;
+mod inspect;
 mod message;
 mod observer;
 mod publisher;
@@ -37,6 +38,7 @@ pub use crate::error::{StoreError, StoreErrorKind, StoreOperation};
 pub use crate::health::{
     HealthCheck, HealthProblem, HealthReport, TenantCondition, TenantHealth, TenantReports,
 };
+pub use crate::inspect::{Inspect, PendingRequest};
 pub use crate::message::{Headers, InvalidTenantId, MessageId, NewMessage, OutboxMessage, Payload, TenantId};
 pub use crate::observer::{
     Notice, Observation, Observer, Operation, OperationKind, Outcome, RefusalCause, Share,

@@ -27,13 +27,6 @@ pub trait Store: Send + Sync + 'static {
     /// a connection. `None` is no bound.
     fn max_claims(&self) -> Option<NonZeroU32>;
 
-    /// Reads the first `limit` messages that a tenant has pending, the lowest id first. It takes no claim and changes
-    /// no row.
-    ///
-    /// # Errors
-    /// [`StoreError`], if the database does not answer or a row cannot be read.
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError>;
-
     /// The oldest unpublished message of each tenant asked for, in one round trip; a tenant that has none is
     /// absent. Its cost grows with the tenants that have something, never with the pending rows.
     ///
@@ -60,10 +53,6 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn max_claims(&self) -> Option<NonZeroU32> {
         (**self).max_claims()
-    }
-
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        (**self).pending(tenant, limit).await
     }
 
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {

@@ -13,7 +13,7 @@ use std::fmt::Debug;
 
 use diesel_async::pooled_connection::{AsyncDieselConnectionManager, bb8, deadpool};
 use diesel_async::{AsyncMysqlConnection, AsyncPgConnection};
-use outbox_core::{ClaimRequest, ProbeRequest, Store, StoreError, TenantId, Tenants};
+use outbox_core::{ClaimRequest, Inspect, PendingRequest, ProbeRequest, StoreError, TenantId, Tenants};
 use outbox_diesel::OutboxTable;
 use sqlx::postgres::PgConnectOptions;
 
@@ -46,12 +46,12 @@ fn fails_in_silence(error: &StoreError) {
 }
 
 /// A store that reaches no database, whatever it is asked.
-async fn reaches_nothing<S: Store + Debug>(store: S) {
+async fn reaches_nothing<S: Inspect + Debug>(store: S) {
     is_silent(&store);
     let tenant = TenantId::new("acme").unwrap();
     let probed = store.probe(&ProbeRequest::new(Tenants::Discovered)).await;
     fails_in_silence(&probed.unwrap_err());
-    let pending = store.pending(&tenant, 1.try_into().unwrap()).await;
+    let pending = store.pending(&PendingRequest::new(tenant.clone(), 1.try_into().unwrap())).await;
     fails_in_silence(&pending.unwrap_err());
     let claimed = store.claim(&ClaimRequest::new(tenant, 1.try_into().unwrap())).await;
     fails_in_silence(&claimed.map(|_| ()).unwrap_err());

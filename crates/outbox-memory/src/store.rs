@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, Claimed, Clock, OldestPending, OutboxMessage, ProbeRequest, Settling, Store,
-    StoreError, StoreOperation, SystemClock, TenantId, Tenants, async_trait,
+    ClaimOutcome, ClaimRequest, Claimed, Clock, Inspect, OldestPending, OutboxMessage, PendingRequest,
+    ProbeRequest, Settling, Store, StoreError, StoreOperation, SystemClock, TenantId, Tenants, async_trait,
 };
 
 use crate::claim::MemoryClaim;
@@ -61,6 +61,15 @@ impl Default for MemoryStore {
 }
 
 #[async_trait]
+impl Inspect for MemoryStore {
+    async fn pending(&self, request: &PendingRequest) -> Result<Vec<OutboxMessage>, StoreError> {
+        let table = self.table.lock();
+        let rows = table.pending_of(&request.tenant_id).take(rows_of(request.limit));
+        rows.map(|row| read(row, StoreOperation::Pending)).collect()
+    }
+}
+
+#[async_trait]
 impl Store for MemoryStore {
     fn source(&self) -> &str {
         &self.source
@@ -68,12 +77,6 @@ impl Store for MemoryStore {
 
     fn max_claims(&self) -> Option<NonZeroU32> {
         None
-    }
-
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        let table = self.table.lock();
-        let rows = table.pending_of(tenant).take(rows_of(limit));
-        rows.map(|row| read(row, StoreOperation::Pending)).collect()
     }
 
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    BoxFuture, ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store,
-    StoreError, TenantId, async_trait,
+    BoxFuture, ClaimOutcome, ClaimRequest, Inspect, OldestPending, OutboxMessage, PendingRequest,
+    ProbeRequest, Settling, Store, StoreError, TenantId, async_trait,
 };
 use outbox_sql::check::Finding;
 use outbox_sql::postgres::Durability;
@@ -39,7 +39,7 @@ pub struct AnyStore {
 
 impl AnyStore {
     /// A store, how one of its settings is chosen, and its check. A setting that it does not have is a panic.
-    pub fn new<S: Store + Clone>(store: S, set: fn(S, Setting) -> S, check: Check<S>) -> Self {
+    pub fn new<S: Inspect + Clone>(store: S, set: fn(S, Setting) -> S, check: Check<S>) -> Self {
         Self { store: Arc::new(Parts { store, set, check }), pool: None }
     }
 
@@ -95,6 +95,25 @@ impl AnyStore {
     pub async fn check(&self) -> Result<Vec<Finding>, StoreError> {
         self.store.check().await
     }
+
+    /// A tenant's first pending messages.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn pending(
+        &self,
+        tenant: &TenantId,
+        limit: NonZeroU32,
+    ) -> Result<Vec<OutboxMessage>, StoreError> {
+        Inspect::pending(self, &PendingRequest::new(tenant.clone(), limit)).await
+    }
+}
+
+#[async_trait]
+impl Inspect for AnyStore {
+    async fn pending(&self, request: &PendingRequest) -> Result<Vec<OutboxMessage>, StoreError> {
+        self.store.store().pending(request).await
+    }
 }
 
 #[async_trait]
@@ -105,10 +124,6 @@ impl Store for AnyStore {
 
     fn max_claims(&self) -> Option<NonZeroU32> {
         self.store.store().max_claims()
-    }
-
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        self.store.store().pending(tenant, limit).await
     }
 
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
@@ -130,13 +145,13 @@ struct Parts<S> {
 }
 
 trait Stored: Send + Sync {
-    fn store(&self) -> &dyn Store;
+    fn store(&self) -> &dyn Inspect;
     fn with(&self, setting: Setting) -> Arc<dyn Stored>;
     fn check(&self) -> BoxFuture<'_, Result<Vec<Finding>, StoreError>>;
 }
 
-impl<S: Store + Clone> Stored for Parts<S> {
-    fn store(&self) -> &dyn Store {
+impl<S: Inspect + Clone> Stored for Parts<S> {
+    fn store(&self) -> &dyn Inspect {
         &self.store
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox_core::{BoxFuture, MessageId, NewMessage, Store, TenantId};
+use outbox_core::{BoxFuture, Inspect, MessageId, NewMessage, TenantId};
 
 use crate::{Capability, Harness, Leftovers, Unsupported, Write};
 
@@ -37,7 +37,7 @@ type Answer<'a, T> = BoxFuture<'a, Result<T, Unsupported>>;
 /// [`Harness`], method by method.
 pub(crate) trait ErasedHarness: Send + Sync {
     fn facts(&self) -> Facts;
-    fn connect(&self) -> BoxFuture<'_, Arc<dyn Store>>;
+    fn connect(&self) -> BoxFuture<'_, Arc<dyn Inspect>>;
     fn write<'a>(&'a self, rows: &'a [NewMessage]) -> BoxFuture<'a, Box<dyn ErasedWrite>>;
     fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
     fn write_beside<'a>(&'a self, rows: &'a [NewMessage]) -> Answer<'a, Box<dyn ErasedWrite>>;
@@ -55,8 +55,8 @@ impl<H: Harness> ErasedHarness for H {
         Facts::of::<H>()
     }
 
-    fn connect(&self) -> BoxFuture<'_, Arc<dyn Store>> {
-        Box::pin(async { Arc::new(Harness::connect(self).await) as Arc<dyn Store> })
+    fn connect(&self) -> BoxFuture<'_, Arc<dyn Inspect>> {
+        Box::pin(async { Arc::new(Harness::connect(self).await) as Arc<dyn Inspect> })
     }
 
     fn write<'a>(&'a self, rows: &'a [NewMessage]) -> BoxFuture<'a, Box<dyn ErasedWrite>> {

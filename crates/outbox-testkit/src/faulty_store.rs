@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, Clock, OldestPending, OutboxMessage, ProbeRequest,
-    Settlement, Store, StoreError, StoreOperation, TenantId, async_trait,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, Clock, OldestPending, ProbeRequest, Settlement, Store,
+    StoreError, StoreOperation, async_trait,
 };
 
 /// Puts faults in front of a store. A clone has the same script.
@@ -164,10 +164,6 @@ impl Store for FaultyStore {
 
     fn max_claims(&self) -> Option<NonZeroU32> {
         self.inner.max_claims()
-    }
-
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        self.faults.with(StoreOperation::Pending, self.inner.pending(tenant, limit)).await
     }
 
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use outbox_core::{BoxFuture, MessageId, NewMessage, Store, TenantId};
+use outbox_core::{BoxFuture, Inspect, MessageId, NewMessage, TenantId};
 
 use crate::{Capability, Unsupported};
 
@@ -16,7 +16,7 @@ use crate::{Capability, Unsupported};
 /// A method that fails panics: then the law fails, with the panic's message.
 pub trait Harness: Send + Sync + Sized + 'static {
     /// The store under test.
-    type Store: Store;
+    type Store: Inspect;
     /// An open transaction of a writer.
     type Write: Write;
 

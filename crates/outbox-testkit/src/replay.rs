@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use outbox_core::{ClaimOutcome, Claimed, MessageId, Settlement, Store, TenantId};
+use outbox_core::{ClaimOutcome, Claimed, Inspect, MessageId, Settlement, Store, TenantId};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use crate::erased::ErasedWrite;
 use crate::model::{Model, REPLICAS, Step, TENANTS, excluded};
-use crate::trial::{chain, ids, limit_of, message, named, probe, request, subject, tenant};
+use crate::trial::{chain, first_pending, ids, message, named, probe, request, subject, tenant};
 use crate::{Capability, Trial};
 
 /// Plays random stories of up to `steps` steps on one table, each with tenants of its own: the same stories
@@ -62,7 +62,7 @@ async fn play(trial: &Trial, case: u32, story: &[Step]) -> Result<(), String> {
 
 struct Play<'a> {
     trial: &'a Trial,
-    replicas: Vec<Arc<dyn Store>>,
+    replicas: Vec<Arc<dyn Inspect>>,
     tenants: Vec<TenantId>,
     model: Model,
     writes: Vec<Box<dyn ErasedWrite>>,
@@ -109,7 +109,8 @@ impl Play<'_> {
                 same(&expected, &found)
             }
             Step::Pending(replica, tenant, limit) => {
-                let answer = self.replicas[*replica].pending(&self.tenants[*tenant], limit_of(*limit)).await;
+                let answer =
+                    self.replicas[*replica].pending(&first_pending(&self.tenants[*tenant], *limit)).await;
                 let messages = answer.map_err(|error| chain(&error))?;
                 let found: Vec<_> = messages.iter().map(|message| message.id).collect();
                 same(&self.model.pending(*tenant, *limit), &found)

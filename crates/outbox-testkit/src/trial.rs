@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, OldestPending, ProbeRequest, Settlement,
-    Store, StoreError, TenantId, Tenants,
+    ClaimOutcome, ClaimRequest, Claimed, Inspect, MessageId, NewMessage, OldestPending, PendingRequest,
+    ProbeRequest, Settlement, Store, StoreError, TenantId, Tenants,
 };
 
 use crate::capability::answered;
@@ -70,7 +70,7 @@ impl Trial {
     }
 
     /// Another process's store.
-    pub(crate) async fn store(&self) -> Arc<dyn Store> {
+    pub(crate) async fn store(&self) -> Arc<dyn Inspect> {
         self.harness.connect().await
     }
 
@@ -197,6 +197,11 @@ pub(crate) fn request(tenant: &TenantId, limit: u32) -> ClaimRequest {
     ClaimRequest::new(tenant.clone(), limit_of(limit))
 }
 
+/// The first pending messages of a tenant.
+pub(crate) fn first_pending(tenant: &TenantId, limit: u32) -> PendingRequest {
+    PendingRequest::new(tenant.clone(), limit_of(limit))
+}
+
 pub(crate) fn limit_of(limit: u32) -> std::num::NonZeroU32 {
     std::num::NonZeroU32::new(limit).unwrap_or(std::num::NonZeroU32::MIN)
 }
@@ -234,8 +239,8 @@ pub(crate) async fn is_held(store: &dyn Store, tenant: &TenantId) -> bool {
 }
 
 /// The ids of a tenant's pending messages.
-pub(crate) async fn pending(store: &dyn Store, tenant: &TenantId) -> Vec<MessageId> {
-    match store.pending(tenant, limit_of(10_000)).await {
+pub(crate) async fn pending(store: &dyn Inspect, tenant: &TenantId) -> Vec<MessageId> {
+    match store.pending(&first_pending(tenant, 10_000)).await {
         Ok(messages) => messages.iter().map(|message| message.id).collect(),
         Err(error) => panic!("pending of {tenant} failed: {}", chain(&error)),
     }

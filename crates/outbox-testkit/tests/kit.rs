@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, Clock, Delivery, Headers, MessageId, NewMessage, OutboxMessage, Publisher,
-    RefusalClass, Settlement, Store, StoreOperation, TenantId, Timestamp,
+    ClaimOutcome, ClaimRequest, Clock, Delivery, Headers, MessageId, NewMessage, OutboxMessage, ProbeRequest,
+    Publisher, RefusalClass, Settlement, Store, StoreOperation, TenantId, Tenants, Timestamp,
 };
 use outbox_memory::MemoryStore;
 use outbox_testkit::{
@@ -159,16 +159,17 @@ async fn a_faulty_store_keeps_to_its_script() {
     assert_eq!(store.started(StoreOperation::Claim), 3);
     store.heal();
 
-    store.fail(StoreOperation::Pending, StoreFault::Slow(Duration::from_secs(1)));
+    store.fail(StoreOperation::Probe, StoreFault::Slow(Duration::from_secs(1)));
     let slow = store.clone();
-    let task = tokio::spawn(async move { slow.pending(&tenant("acme"), std::num::NonZeroU32::MIN).await });
+    let all = ProbeRequest::new(Tenants::Discovered);
+    let task = tokio::spawn(async move { slow.probe(&all).await });
     clock.wait_for_sleepers(1).await;
     clock.advance(Duration::from_secs(1));
     assert!(task.await.expect("no panic").is_ok());
 
     store.fail(StoreOperation::Probe, StoreFault::Panic);
     let panics = tokio::spawn(async move {
-        let request = outbox_core::ProbeRequest::new(outbox_core::Tenants::Discovered);
+        let request = ProbeRequest::new(Tenants::Discovered);
         store.probe(&request).await
     });
     assert!(panics.await.expect_err("it panics").is_panic());

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, NewMessage, OldestPending, OutboxMessage,
-    ProbeRequest, Settlement, Store, StoreError, StoreOperation, TenantId, Tenants, Timestamp, async_trait,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, Inspect, MessageId, NewMessage, OldestPending, OutboxMessage,
+    PendingRequest, ProbeRequest, Settlement, Store, StoreError, StoreOperation, TenantId, Tenants,
+    Timestamp, async_trait,
 };
 use outbox_testkit::{Capability, Harness, OpenWrite, Unsupported, conformance};
 
@@ -79,10 +80,6 @@ impl Store for ListStore {
         None
     }
 
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        Ok(self.table().of(tenant).take(limit.get() as usize).cloned().collect())
-    }
-
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let now = Timestamp::from(SystemTime::now());
         let mut seen = BTreeSet::new();
@@ -128,6 +125,13 @@ impl Store for ListStore {
         drop(table);
         claim.handed_out = messages.iter().map(|message| message.id).collect();
         Ok(ClaimOutcome::Claimed(Claimed::new(messages, claim)))
+    }
+}
+
+#[async_trait]
+impl Inspect for ListStore {
+    async fn pending(&self, request: &PendingRequest) -> Result<Vec<OutboxMessage>, StoreError> {
+        Ok(self.table().of(&request.tenant_id).take(request.limit.get() as usize).cloned().collect())
     }
 }
 

@@ -10,7 +10,7 @@ use diesel_async::pooled_connection::bb8::{Pool, PooledConnection};
 use diesel_async::{
     AsyncConnection, AsyncPgConnection, RunQueryDsl as _, SimpleAsyncConnection as _, TransactionManager,
 };
-use outbox_core::{MessageId, NewMessage, Store, async_trait};
+use outbox_core::{Inspect, MessageId, NewMessage, async_trait};
 use outbox_diesel::OutboxTable;
 use outbox_diesel::postgres::{PostgresStore, PostgresTable};
 
@@ -46,7 +46,7 @@ impl Database for Shop {
         Ok(self.pool.get().await?.batch_execute(&statement).await?)
     }
 
-    fn store(&self) -> Result<Arc<dyn Store>> {
+    fn store(&self) -> Result<Arc<dyn Inspect>> {
         Ok(Arc::new(PostgresStore::new(self.pool.clone(), self.table.description().clone())?))
     }
 

@@ -8,7 +8,7 @@ use demo::database::{Database, ORDERS, Transaction};
 use diesel::connection::SimpleConnection as _;
 use diesel::sql_types::{BigInt, Text};
 use diesel::{Connection as _, RunQueryDsl as _, SqliteConnection};
-use outbox_core::{MessageId, NewMessage, Store, async_trait};
+use outbox_core::{Inspect, MessageId, NewMessage, async_trait};
 use outbox_diesel::OutboxTable;
 use outbox_diesel::sqlite::{SqliteConnector, SqliteStore, SqliteTable};
 use tokio::task::block_in_place;
@@ -43,7 +43,7 @@ impl Database for Shop {
         Ok(())
     }
 
-    fn store(&self) -> Result<Arc<dyn Store>> {
+    fn store(&self) -> Result<Arc<dyn Inspect>> {
         let connector = SqliteConnector::new(&self.path);
         Ok(Arc::new(SqliteStore::new(connector, self.table.description().clone())?))
     }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use anyhow::Result;
-use outbox_core::{MessageId, NewMessage, Store, async_trait};
+use outbox_core::{Inspect, MessageId, NewMessage, async_trait};
 
 /// The database, opened by one process.
 #[async_trait]
@@ -25,7 +25,7 @@ pub trait Database: Debug + Send + Sync {
     ///
     /// # Errors
     /// If the table cannot be described.
-    fn store(&self) -> Result<Arc<dyn Store>>;
+    fn store(&self) -> Result<Arc<dyn Inspect>>;
 
     /// Whether two transactions can write at once, so that one can commit later than the other's later row.
     fn has_concurrent_writers(&self) -> bool;

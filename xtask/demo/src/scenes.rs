@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use outbox_core::{ClaimOutcome, ClaimRequest, Store, TenantId};
+use outbox_core::{ClaimOutcome, ClaimRequest, Inspect, PendingRequest, TenantId};
 
 use super::check::{Evidence, problems};
 use super::control::Control;
@@ -27,7 +27,7 @@ const BURST: usize = 12;
 struct Stage<'a> {
     story: Story,
     database: &'a dyn Database,
-    store: Arc<dyn Store>,
+    store: Arc<dyn Inspect>,
     journal: Journal,
     control: Control,
     crew: Crew<'a>,
@@ -200,7 +200,7 @@ impl Stage<'_> {
     }
 
     async fn pending(&self, tenant: &str) -> Result<usize> {
-        Ok(self.store.pending(&TenantId::new(tenant)?, NonZeroU32::MAX).await?.len())
+        Ok(self.store.pending(&PendingRequest::new(TenantId::new(tenant)?, NonZeroU32::MAX)).await?.len())
     }
 
     async fn check(&self, kill: &Kill) -> Result<bool> {

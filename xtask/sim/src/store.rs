@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, OldestPending, OutboxMessage, ProbeRequest,
-    Settlement, Store, StoreError, StoreOperation, TenantId, async_trait,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, OldestPending, ProbeRequest, Settlement, Store,
+    StoreError, StoreOperation, async_trait,
 };
 use outbox_memory::MemoryStore;
 
@@ -147,10 +147,6 @@ impl Store for WorldStore {
 
     fn max_claims(&self) -> Option<NonZeroU32> {
         None
-    }
-
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        self.memory.pending(tenant, limit).await
     }
 
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use outbox_core::{
     Accepted, ConfigProblem, Delivery, DrainOutcome, HealthProblem, NewMessage, Notice, Observation,
-    Observer, OldestPending, Operation, OutboxMessage, ProbeRequest, PublishError, Publisher, Publishing,
-    RelayConfig, RelayError, Store, StoreError, StoreOperation, TenantHealth, TenantId, TenantState,
-    async_trait,
+    Observer, OldestPending, Operation, ProbeRequest, PublishError, Publisher, Publishing, RelayConfig,
+    RelayError, Store, StoreError, StoreOperation, TenantHealth, TenantId, TenantState, async_trait,
 };
 use outbox_memory::MemoryStore;
 use proptest::prelude::*;
@@ -60,10 +59,6 @@ impl Store for Failing {
 
     fn max_claims(&self) -> Option<NonZeroU32> {
         None
-    }
-
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        self.0.pending(tenant, limit).await
     }
 
     async fn probe(&self, _: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Relay, RelayError, Store,
-    StoreError, TenantId, async_trait,
+    ClaimOutcome, ClaimRequest, OldestPending, ProbeRequest, Relay, RelayError, Store, StoreError,
+    async_trait,
 };
 use outbox_memory::MemoryStore;
 use outbox_testkit::Recorder;
@@ -24,10 +24,6 @@ impl Store for Pooled {
 
     fn max_claims(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(self.0)
-    }
-
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        self.1.pending(tenant, limit).await
     }
 
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {

@@ -9,8 +9,8 @@ use diesel::result::Error;
 use diesel::sql_types::{BigInt, Binary, Untyped};
 use diesel_async::AsyncMysqlConnection;
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store, StoreError,
-    StoreOperation, TenantId, Tenants, async_trait,
+    ClaimOutcome, ClaimRequest, Inspect, OldestPending, OutboxMessage, PendingRequest, ProbeRequest,
+    Settling, Store, StoreError, StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
@@ -25,8 +25,6 @@ use crate::connection::Failure;
 use crate::pool::Pool;
 use crate::statement::Statement;
 
-/// How long `pending`, which has no request, may take.
-const PENDING_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a claim's session may be silent.
 const MAX_SILENCE: Duration = Duration::from_secs(600);
 
@@ -172,18 +170,6 @@ impl Store for MySqlStore {
         self.pool.adapter().max_size()
     }
 
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        let operation = StoreOperation::Pending;
-        let context = self.context(operation);
-        within(PENDING_TIMEOUT, operation, async {
-            self.ask_once(operation).await?;
-            let rows = self.look_at(tenant, limit).await.map_err(|error| context.error(error))?;
-            let raw = rows.iter().map(Values::message);
-            decode_all(raw, &self.table.description, Dialect::MySql, operation)
-        })
-        .await
-    }
-
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
@@ -211,5 +197,23 @@ impl Store for MySqlStore {
         })
         .await
         .inspect_err(|_| self.server.forget())
+    }
+}
+
+#[async_trait]
+impl Inspect for MySqlStore {
+    async fn pending(&self, request: &PendingRequest) -> Result<Vec<OutboxMessage>, StoreError> {
+        let operation = StoreOperation::Pending;
+        let context = self.context(operation);
+        within(request.timeout, operation, async {
+            self.ask_once(operation).await?;
+            let rows = self
+                .look_at(&request.tenant_id, request.limit)
+                .await
+                .map_err(|error| context.error(error))?;
+            let raw = rows.iter().map(Values::message);
+            decode_all(raw, &self.table.description, Dialect::MySql, operation)
+        })
+        .await
     }
 }

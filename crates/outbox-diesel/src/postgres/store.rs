@@ -2,14 +2,13 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 use diesel::pg::Pg;
 use diesel::sql_types::{Array, BigInt, Text};
 use diesel_async::AsyncPgConnection;
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store, StoreError,
-    StoreOperation, TenantId, async_trait,
+    ClaimOutcome, ClaimRequest, Inspect, OldestPending, OutboxMessage, PendingRequest, ProbeRequest,
+    Settling, Store, StoreError, StoreOperation, TenantId, async_trait,
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
@@ -27,9 +26,6 @@ use super::row::{MessageColumns, MessageRow, OldestColumns, OldestRow};
 use crate::connection::{ArmedConnection, Failure};
 use crate::pool::Pool;
 use crate::statement::Statement;
-
-/// How long `pending`, which has no request, may take.
-const PENDING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An outbox table of a PostgreSQL database. Cloning is cheap; a clone shares the pool.
 ///
@@ -163,18 +159,6 @@ impl Store for PostgresStore {
         self.pool.adapter().max_size()
     }
 
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        let operation = StoreOperation::Pending;
-        let context = self.context(operation);
-        within(PENDING_TIMEOUT, operation, async {
-            let rows = self.look_at(tenant, limit).await.map_err(|error| context.error(error))?;
-            let raw = rows.into_iter().map(|row| row.0);
-            decode_all(raw, &self.table.description, Dialect::Postgres, operation)
-        })
-        .await
-        .inspect_err(|_| self.forget_watermarks())
-    }
-
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
@@ -192,5 +176,23 @@ impl Store for PostgresStore {
         within(request.timeout, StoreOperation::Claim, self.take(request))
             .await
             .inspect_err(|_| self.forget_watermarks())
+    }
+}
+
+#[async_trait]
+impl Inspect for PostgresStore {
+    async fn pending(&self, request: &PendingRequest) -> Result<Vec<OutboxMessage>, StoreError> {
+        let operation = StoreOperation::Pending;
+        let context = self.context(operation);
+        within(request.timeout, operation, async {
+            let rows = self
+                .look_at(&request.tenant_id, request.limit)
+                .await
+                .map_err(|error| context.error(error))?;
+            let raw = rows.into_iter().map(|row| row.0);
+            decode_all(raw, &self.table.description, Dialect::Postgres, operation)
+        })
+        .await
+        .inspect_err(|_| self.forget_watermarks())
     }
 }

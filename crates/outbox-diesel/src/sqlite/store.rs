@@ -2,13 +2,12 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 use diesel::sql_types::{BigInt, Text};
 use diesel::{RunQueryDsl, SqliteConnection};
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store, StoreError,
-    StoreOperation, TenantId, Tenants, async_trait,
+    ClaimOutcome, ClaimRequest, Inspect, OldestPending, OutboxMessage, PendingRequest, ProbeRequest,
+    Settling, Store, StoreError, StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
@@ -23,9 +22,6 @@ use super::error::{Failure, store_error};
 use super::place;
 use super::row::{self, Values};
 use crate::statement::Statement;
-
-/// How long `pending`, which has no request, may take.
-const PENDING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An outbox table of a SQLite database. Clones share the connections; each stands for the same replica.
 ///
@@ -194,15 +190,23 @@ impl Store for SqliteStore {
         None
     }
 
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        within(PENDING_TIMEOUT, StoreOperation::Pending, self.shared.look_at(tenant, limit)).await
-    }
-
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         within(request.timeout, StoreOperation::Probe, self.shared.find_oldest(&request.tenants)).await
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
         within(request.timeout, StoreOperation::Claim, super::claim::take(&self.shared, request)).await
+    }
+}
+
+#[async_trait]
+impl Inspect for SqliteStore {
+    async fn pending(&self, request: &PendingRequest) -> Result<Vec<OutboxMessage>, StoreError> {
+        within(
+            request.timeout,
+            StoreOperation::Pending,
+            self.shared.look_at(&request.tenant_id, request.limit),
+        )
+        .await
     }
 }

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use diesel::prelude::*;
 use diesel_async::{AsyncConnection as _, AsyncMysqlConnection, SimpleAsyncConnection as _};
-use outbox_core::{MessageId, NewMessage, Store, Timestamp};
+use outbox_core::{Inspect, MessageId, NewMessage, PendingRequest, Timestamp};
 use outbox_diesel::mysql::MySqlTable;
 use outbox_diesel::{AppendError, InvalidMessage, OutboxTable};
 use outbox_suite::mysql::{Database, WRITER};
@@ -48,7 +48,7 @@ pub(crate) fn story() -> Vec<NewMessage> {
 pub(crate) async fn assert_is_story(database: &Database, ids: &[MessageId]) {
     let pool = database.admin.clone();
     let store = outbox_sqlx::mysql::MySqlStore::new(pool, OutboxTable::default()).unwrap();
-    let read = store.pending(&tenant("acme"), 100.try_into().unwrap()).await.unwrap();
+    let read = store.pending(&PendingRequest::new(tenant("acme"), 100.try_into().unwrap())).await.unwrap();
     assert_eq!(read.iter().map(|message| message.id).collect::<Vec<_>>(), ids);
     for (message, written) in read.iter().zip(story()) {
         assert_eq!((&message.kind, &message.subject_id), (&written.kind, &written.subject_id));

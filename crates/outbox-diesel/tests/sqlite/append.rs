@@ -4,7 +4,6 @@ use diesel::connection::SimpleConnection as _;
 use diesel::{Connection as _, SqliteConnection};
 use diesel_async::sync_connection_wrapper::SyncConnectionWrapper;
 use diesel_async::{AsyncConnection as _, SimpleAsyncConnection as _};
-use outbox_core::Store as _;
 use outbox_diesel::sqlite::SqliteTable;
 use outbox_suite::sqlite::{FileDatabase, claim, ids, message, tenant};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store, StoreError,
-    StoreOperation, TenantId, Tenants, async_trait,
+    ClaimOutcome, ClaimRequest, Inspect, OldestPending, OutboxMessage, PendingRequest, ProbeRequest,
+    Settling, Store, StoreError, StoreOperation, Tenants, async_trait,
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
@@ -19,8 +19,6 @@ use sqlx::{AssertSqlSafe, MySqlConnection, MySqlPool};
 use super::error::Context;
 use super::{ArmedConnection, MySqlTable, row};
 
-/// How long `pending`, which has no request, may take.
-const PENDING_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a claim's session may be silent.
 const MAX_SILENCE: Duration = Duration::from_mins(10);
 
@@ -149,28 +147,6 @@ impl Store for MySqlStore {
         NonZeroU32::new(self.pool.options().get_max_connections())
     }
 
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        let operation = StoreOperation::Pending;
-        let context = self.context(operation);
-        let read = async {
-            let mut connection = ArmedConnection::acquire(&self.pool).await?;
-            let rows = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.pending)))
-                .bind(tenant.as_str().as_bytes())
-                .bind(i64::from(limit.get()))
-                .fetch_all(connection.get()?)
-                .await?;
-            connection.give_back();
-            Ok(rows)
-        };
-        within(PENDING_TIMEOUT, operation, async {
-            self.ask_once(operation).await?;
-            let rows: Vec<MySqlRow> = read.await.map_err(|error| context.error(error))?;
-            let raw = rows.iter().map(row::message);
-            decode_all(raw, &self.table.description, Dialect::MySql, operation)
-        })
-        .await
-    }
-
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
@@ -198,5 +174,30 @@ impl Store for MySqlStore {
         })
         .await
         .inspect_err(|_| self.server.forget())
+    }
+}
+
+#[async_trait]
+impl Inspect for MySqlStore {
+    async fn pending(&self, request: &PendingRequest) -> Result<Vec<OutboxMessage>, StoreError> {
+        let operation = StoreOperation::Pending;
+        let context = self.context(operation);
+        let read = async {
+            let mut connection = ArmedConnection::acquire(&self.pool).await?;
+            let rows = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.pending)))
+                .bind(request.tenant_id.as_str().as_bytes())
+                .bind(i64::from(request.limit.get()))
+                .fetch_all(connection.get()?)
+                .await?;
+            connection.give_back();
+            Ok(rows)
+        };
+        within(request.timeout, operation, async {
+            self.ask_once(operation).await?;
+            let rows: Vec<MySqlRow> = read.await.map_err(|error| context.error(error))?;
+            let raw = rows.iter().map(row::message);
+            decode_all(raw, &self.table.description, Dialect::MySql, operation)
+        })
+        .await
     }
 }

@@ -2,11 +2,10 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, OutboxMessage, ProbeRequest, Settling, Store, StoreError,
-    StoreOperation, TenantId, async_trait,
+    ClaimOutcome, ClaimRequest, Inspect, OldestPending, OutboxMessage, PendingRequest, ProbeRequest,
+    Settling, Store, StoreError, StoreOperation, async_trait,
 };
 use outbox_sql::dialect::Dialect;
 use outbox_sql::named::Named;
@@ -25,9 +24,6 @@ use super::PostgresTable;
 use super::error::Context;
 use super::row;
 use outbox_sql::deadline::within;
-
-/// How long `pending`, which has no request, may take.
-const PENDING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An outbox table of a PostgreSQL database. Cloning is cheap; a clone shares the pool.
 ///
@@ -159,20 +155,6 @@ impl Store for PostgresStore {
         NonZeroU32::new(self.pool.options().get_max_connections())
     }
 
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        let operation = StoreOperation::Pending;
-        let context = self.context(operation);
-        let pending = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.pending)))
-            .bind(tenant.as_str())
-            .bind(i64::from(limit.get()));
-        within(PENDING_TIMEOUT, operation, async {
-            let rows = self.read(pending).await.map_err(|error| context.error(error))?;
-            decode_all(row::messages(&rows), &self.table.description, Dialect::Postgres, operation)
-        })
-        .await
-        .inspect_err(|_| self.forget_watermarks())
-    }
-
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
@@ -199,5 +181,22 @@ impl Store for PostgresStore {
         within(request.timeout, StoreOperation::Claim, self.take(request))
             .await
             .inspect_err(|_| self.forget_watermarks())
+    }
+}
+
+#[async_trait]
+impl Inspect for PostgresStore {
+    async fn pending(&self, request: &PendingRequest) -> Result<Vec<OutboxMessage>, StoreError> {
+        let operation = StoreOperation::Pending;
+        let context = self.context(operation);
+        let pending = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.pending)))
+            .bind(request.tenant_id.as_str())
+            .bind(i64::from(request.limit.get()));
+        within(request.timeout, operation, async {
+            let rows = self.read(pending).await.map_err(|error| context.error(error))?;
+            decode_all(row::messages(&rows), &self.table.description, Dialect::Postgres, operation)
+        })
+        .await
+        .inspect_err(|_| self.forget_watermarks())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outbox_core::{MessageId, NewMessage, Store, Timestamp};
+use outbox_core::{MessageId, NewMessage, Timestamp};
 use outbox_sqlx::mysql::MySqlTable;
 use outbox_sqlx::{AppendError, InvalidMessage, OutboxTable};
 use outbox_suite::mysql::{Database, WRITER};

@@ -1,10 +1,10 @@
 //! What the pages of `docs/` advise, tried.
 
-use outbox_core::{Settlement, Store};
+use outbox_core::{Inspect as _, PendingRequest, Settlement};
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
 use outbox_suite::postgres::Database;
-use outbox_suite::server::{claim, ids, message, request};
+use outbox_suite::server::{claim, ids, message, tenant};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 
@@ -75,7 +75,9 @@ async fn the_documented_privileges_are_enough() {
     let claimed = claim(&store, "acme").await;
     assert_eq!(ids(&claimed), [appended.get()]);
     claimed.claim.settle(Settlement::published([appended])).await.unwrap();
-    assert!(store.pending(&request("acme").tenant_id, request("acme").limit).await.unwrap().is_empty());
+    assert!(
+        store.pending(&PendingRequest::new(tenant("acme"), 1.try_into().unwrap())).await.unwrap().is_empty()
+    );
 
     writing.close().await;
     relaying.close().await;

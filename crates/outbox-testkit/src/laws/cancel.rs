@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outbox_core::{ClaimOutcome, ProbeRequest, Settlement, Tenants};
 
 use crate::cut::Cut;
-use crate::trial::{claim, ids, limit_of, message, pending, request, settle, tenant};
+use crate::trial::{claim, first_pending, ids, message, pending, request, settle, tenant};
 use crate::{Capability, Leftovers, Trial};
 
 /// A claim's future that is dropped at any await frees the tenant and marks nothing.
@@ -58,7 +58,7 @@ pub async fn cancelled_reads_change_nothing(trial: Trial) {
     let probe = ProbeRequest::new(Tenants::Named(Arc::from([acme.clone()])));
     let mut cut = Cut::new();
     for _ in 0..cancellations(&trial) {
-        let _ = cut.cut(store.pending(&acme, limit_of(10))).await;
+        let _ = cut.cut(store.pending(&first_pending(&acme, 10))).await;
         let _ = cut.cut(store.probe(&probe)).await;
         let mut claimed = trial.claim_freed(&*store, &acme, "a verification's future was dropped").await;
         let _ = cut.cut(claimed.claim.verify()).await;

@@ -3,7 +3,7 @@
 use outbox_core::{Headers, NewMessage, OutboxMessage, Payload, Timestamp};
 
 use crate::Trial;
-use crate::trial::{claim, is_held, limit_of, message, named, pending, probe, settle, tenant};
+use crate::trial::{claim, first_pending, is_held, message, named, pending, probe, settle, tenant};
 
 /// Tenants compare by bytes: case, composed and decomposed letters and trailing spaces make them different,
 /// in reads, probes and claims.
@@ -189,7 +189,7 @@ async fn round_trip(trial: &Trial, rows: Vec<NewMessage>) {
     let tenant = rows[0].tenant_id.clone();
     let written = trial.commit(&rows).await;
     let store = trial.store().await;
-    let read = store.pending(&tenant, limit_of(1_000)).await.expect("pending answers");
+    let read = store.pending(&first_pending(&tenant, 1_000)).await.expect("pending answers");
     let claimed = claim(&*store, &tenant, 1_000).await;
     for (what, messages) in [("pending", &read), ("a claim", &claimed.messages)] {
         assert_eq!(messages.len(), rows.len(), "{what} answers every row");

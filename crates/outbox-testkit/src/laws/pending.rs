@@ -1,7 +1,7 @@
 //! The laws of `pending`.
 
 use crate::Trial;
-use crate::trial::{claim, is_held, limit_of, named, pending, probe, settle, some, tenant};
+use crate::trial::{claim, first_pending, is_held, named, pending, probe, settle, some, tenant};
 use outbox_core::NewMessage;
 
 /// `pending` answers the oldest unpublished messages, in id order, at most `limit`.
@@ -11,7 +11,7 @@ pub async fn pending_is_in_id_order_up_to_the_limit(trial: Trial) {
     assert!(pending(&*store, &acme).await.is_empty(), "a tenant without messages has none pending");
     let ids = trial.commit_some(&acme, 12).await;
     for limit in [1, 5, 12, 13] {
-        let answer = store.pending(&acme, limit_of(limit)).await.expect("pending answers");
+        let answer = store.pending(&first_pending(&acme, limit)).await.expect("pending answers");
         let answer: Vec<_> = answer.iter().map(|message| message.id).collect();
         let expected = &ids[..ids.len().min(limit as usize)];
         assert_eq!(answer, expected, "the oldest {limit} messages, in id order");

@@ -3,7 +3,7 @@
 use outbox_core::{ClaimOutcome, MessageId, StoreOperation};
 
 use crate::trial::{
-    chain, claim, ids, is_held, limit_of, message, named, pending, probe, request, settle, some, tenant,
+    chain, claim, first_pending, ids, is_held, message, named, pending, probe, request, settle, some, tenant,
 };
 use crate::{Capability, Trial};
 
@@ -16,7 +16,7 @@ pub async fn ids_are_in_the_order_of_the_rows(trial: Trial) {
     assert!(written.is_sorted_by(|a, b| a < b), "ids rise: {written:?}");
     let store = trial.store().await;
     for (n, tenant) in tenants.iter().enumerate() {
-        let messages = store.pending(tenant, limit_of(1_000)).await.expect("pending answers");
+        let messages = store.pending(&first_pending(tenant, 1_000)).await.expect("pending answers");
         let subjects: Vec<_> = messages.into_iter().take(100).map(|message| message.subject_id).collect();
         let expected: Vec<_> = rows.iter().skip(n).step_by(2).map(|row| row.subject_id.clone()).collect();
         assert_eq!(subjects, expected, "each id belongs to the row at its place");
@@ -96,7 +96,7 @@ pub async fn hostile_row_stops_its_tenant_only(trial: Trial) {
         let error = trial.claim_fails(&*store, &request(&acme, 10), "the oldest row cannot be read").await;
         names_the_row(&error, hostile);
         assert_eq!(error.operation(), StoreOperation::Claim);
-        let error = store.pending(&acme, limit_of(10)).await.expect_err("a row that cannot be read");
+        let error = store.pending(&first_pending(&acme, 10)).await.expect_err("a row that cannot be read");
         names_the_row(&error, hostile);
     }
     let claimed = claim(&*store, &globex, 10).await;

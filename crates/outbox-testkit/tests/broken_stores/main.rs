@@ -10,6 +10,7 @@ use outbox_testkit::{Harness as _, Trial};
 mod claim;
 mod defect;
 mod harness;
+mod inspect;
 mod message;
 mod store;
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, Claimed, MessageId, OldestPending, OutboxMessage, ProbeRequest, Store,
-    StoreError, StoreOperation, TenantId, Tenants, async_trait,
+    ClaimOutcome, ClaimRequest, Claimed, Inspect as _, MessageId, OldestPending, OutboxMessage,
+    PendingRequest, ProbeRequest, Store, StoreError, StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_memory::MemoryStore;
 
@@ -55,27 +55,27 @@ fn error(operation: StoreOperation, message: String) -> StoreError {
 }
 
 impl BrokenStore {
-    fn count(&self, tenant: &TenantId) -> usize {
+    pub(crate) fn count(&self, tenant: &TenantId) -> usize {
         self.inner.unpublished().iter().filter(|message| message.tenant_id == *tenant).count()
     }
 
-    fn is_held(&self, tenant: &TenantId) -> bool {
+    pub(crate) fn is_held(&self, tenant: &TenantId) -> bool {
         self.inner.held().contains(tenant)
     }
 
     /// How often this read was made in a row.
-    fn again(&self, read: String) -> usize {
+    pub(crate) fn again(&self, read: String) -> usize {
         let mut streak = locked(&self.streak);
         streak.1 = if streak.0 == read { streak.1 + 1 } else { 1 };
         streak.0 = read;
         streak.1
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    pub(crate) fn shared(&self) -> MutexGuard<'_, Shared> {
         locked(&self.shared)
     }
 
-    async fn keep(&self, tenant: &TenantId) {
+    pub(crate) async fn keep(&self, tenant: &TenantId) {
         let request = ClaimRequest::new(tenant.clone(), NonZeroU32::MIN);
         if let Ok(ClaimOutcome::Claimed(claimed)) = self.inner.claim(&request).await {
             self.shared().kept.push(claimed);
@@ -84,7 +84,8 @@ impl BrokenStore {
 
     /// The messages of a claim, without a claim.
     async fn unclaimed(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
-        let messages = self.inner.pending(&request.tenant_id, request.limit).await?;
+        let messages =
+            self.inner.pending(&PendingRequest::new(request.tenant_id.clone(), request.limit)).await?;
         Ok(ClaimOutcome::Claimed(Claimed::new(messages, Box::new(HoldsNothing))))
     }
 
@@ -178,57 +179,6 @@ impl Store for BrokenStore {
 
     fn max_claims(&self) -> Option<NonZeroU32> {
         NonZeroU32::new(8)
-    }
-
-    async fn pending(&self, tenant: &TenantId, limit: NonZeroU32) -> Result<Vec<OutboxMessage>, StoreError> {
-        self.shared().pending_calls += 1;
-        let again = self.again(format!("pending {tenant} {limit}"));
-        let mut limit = limit;
-        let mut padded = tenant.clone();
-        match self.defect {
-            Defect::PendingIgnoresTheLimit => limit = NonZeroU32::MAX,
-            Defect::ThreeIsTwo if limit.get() == 3 => limit = NonZeroU32::new(2).expect("not zero"),
-            Defect::TenantsArePadded => {
-                padded = TenantId::new(tenant.as_str().trim_end()).unwrap_or(padded);
-            }
-            Defect::PendingKeepsTheTenant
-                if (self.count(tenant), limit.get()) == (2, 10_000)
-                    && self.shared().said_held == 0
-                    && self.inner.published().is_empty() =>
-            {
-                self.keep(tenant).await;
-            }
-            Defect::CancelledReadKeepsTheTenant => {
-                let request = ClaimRequest::new(tenant.clone(), NonZeroU32::MIN);
-                if let Ok(ClaimOutcome::Claimed(claimed)) = self.inner.claim(&request).await {
-                    let leak = LeakWhenDropped(Some(claimed), &self.shared, |_| {});
-                    tokio::task::yield_now().await;
-                    leak.take();
-                }
-            }
-            _ => {}
-        }
-        let mut messages = self.inner.pending(&padded, limit).await?;
-        match self.defect {
-            Defect::PendingMixesTenants if messages.len() == 3 => {
-                let all = self.inner.unpublished();
-                let others: Vec<_> = all.into_iter().filter(|message| message.tenant_id != *tenant).collect();
-                if others.len() == 3 {
-                    messages.extend(others);
-                }
-            }
-            Defect::PendingForgets if again >= 3 && !messages.is_empty() => {
-                messages.remove(0);
-            }
-            Defect::PendingHidesWhatIsHeld if self.is_held(tenant) && self.shared().limit == 2 => {
-                messages.clear();
-            }
-            _ => {}
-        }
-        for message in &mut messages {
-            message::alter(self.defect, message);
-        }
-        Ok(messages)
     }
 
     async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
@@ -325,10 +275,14 @@ impl BrokenStore {
 }
 
 /// Keeps a claim for ever when the future that has it is dropped.
-struct LeakWhenDropped<'a>(Option<Claimed>, &'a Mutex<Shared>, fn(&mut Shared));
+pub(crate) struct LeakWhenDropped<'a>(
+    pub(crate) Option<Claimed>,
+    pub(crate) &'a Mutex<Shared>,
+    pub(crate) fn(&mut Shared),
+);
 
 impl LeakWhenDropped<'_> {
-    fn take(mut self) -> Claimed {
+    pub(crate) fn take(mut self) -> Claimed {
         self.0.take().expect("it is taken once")
     }
 }

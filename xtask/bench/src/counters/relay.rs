@@ -1,7 +1,9 @@
 //! What a message costs in the relay alone: on the store in memory, without the rows' own.
 
 use anyhow::{Context, Result};
-use outbox_core::{MessageId, NewMessage, OrderedPublisher, Publishing, Relay, Store as _, TenantId};
+use outbox_core::{
+    Inspect as _, MessageId, NewMessage, OrderedPublisher, PendingRequest, Publishing, Relay, TenantId,
+};
 use outbox_memory::MemoryStore;
 
 use super::{ROWS, config, drain};
@@ -32,7 +34,7 @@ async fn one(allocations: fn() -> u64, publishing: impl FnOnce(Ledger) -> Publis
     // What it takes to read every row, which a store does in its own way.
     let before = allocations();
     let everything = std::num::NonZeroU32::new(u32::try_from(ROWS)?).context("no rows")?;
-    drop(memory.pending(&tenant, everything).await?);
+    drop(memory.pending(&PendingRequest::new(tenant.clone(), everything)).await?);
     let reading = allocations() - before;
     let before = allocations();
     let relay = Relay::builder(memory, publishing(ledger.clone()), config().build()?).build()?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use outbox_core::{MessageId, NewMessage, Store, async_trait};
+use outbox_core::{Inspect, MessageId, NewMessage, async_trait};
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::postgres::{PostgresStore, PostgresTable};
 use sqlx::postgres::{PgPool, PgPoolOptions};
@@ -42,7 +42,7 @@ impl Database for Shop {
         Ok(())
     }
 
-    fn store(&self) -> Result<Arc<dyn Store>> {
+    fn store(&self) -> Result<Arc<dyn Inspect>> {
         Ok(Arc::new(PostgresStore::new(self.pool.clone(), self.table.description().clone())?))
     }
 

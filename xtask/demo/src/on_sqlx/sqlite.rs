@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use outbox_core::{MessageId, NewMessage, Store, async_trait};
+use outbox_core::{Inspect, MessageId, NewMessage, async_trait};
 use outbox_sqlx::OutboxTable;
 use outbox_sqlx::sqlite::{SqliteStore, SqliteTable};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions};
@@ -43,7 +43,7 @@ impl Database for Shop {
         Ok(())
     }
 
-    fn store(&self) -> Result<Arc<dyn Store>> {
+    fn store(&self) -> Result<Arc<dyn Inspect>> {
         Ok(Arc::new(SqliteStore::new(self.pool.clone(), self.table.description().clone())?))
     }
 

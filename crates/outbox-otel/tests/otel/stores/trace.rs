@@ -8,8 +8,8 @@ use opentelemetry::trace::{
     SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState, Tracer as _,
 };
 use outbox_core::{
-    Accepted, Delivery, Headers, MessageId, NewMessage, PublishError, Publisher, Relay, RelayConfig, Store,
-    TenantId, async_trait,
+    Accepted, Delivery, Headers, Inspect, MessageId, NewMessage, PendingRequest, PublishError, Publisher,
+    Relay, RelayConfig, Store, TenantId, async_trait,
 };
 use outbox_otel::propagation::{self, WithTraceContext as _};
 use outbox_otel::{TraceMode, TraceObserver};
@@ -60,14 +60,14 @@ async fn relayed(store: impl Store, spans: &Spans, mode: TraceMode) -> Vec<Heade
 
 /// In each mode, what a handler wrote into the row joins the publish to its trace, and what goes out carries
 /// the context that the mode says; a garbled context begins a trace.
-async fn a_row_carries_the_trace(store: impl Store + Clone, append: impl AsyncFn(NewMessage) -> Appended) {
+async fn a_row_carries_the_trace(store: impl Inspect + Clone, append: impl AsyncFn(NewMessage) -> Appended) {
     for mode in [TraceMode::Child, TraceMode::Link, TraceMode::PassThrough] {
         let spans = Spans::new();
         let (message, handler) = handled(&spans);
         let row = message.headers.clone();
         append(message).await.expect("it is appended");
         let pending = store
-            .pending(&TenantId::new("acme").expect("a tenant id"), NonZeroU32::MIN)
+            .pending(&PendingRequest::new(TenantId::new("acme").expect("a tenant id"), NonZeroU32::MIN))
             .await
             .expect("a row");
         assert_eq!(pending[0].headers, row, "the row has them as they were written");
