@@ -166,6 +166,7 @@ async fn a_faulty_store_keeps_to_its_script() {
     clock.wait_for_sleepers(1).await;
     clock.advance(Duration::from_secs(1));
     assert!(task.await.expect("no panic").is_ok());
+    store.heal();
 
     store.fail(StoreOperation::Probe, StoreFault::Panic);
     let panics = tokio::spawn(async move {
