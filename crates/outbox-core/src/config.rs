@@ -41,7 +41,8 @@ pub struct RelayConfig {
     pub initial_batch: NonZeroU32,
     /// Up to how many messages a claim's size grows, fourfold each time, while batches come back full. Default 1,000.
     pub max_batch: NonZeroU32,
-    /// About how many payload bytes a claim asks for. Default 16 MiB.
+    /// About how many bytes a claim asks for, as [`OutboxMessage::size`](crate::OutboxMessage::size) counts them. Default
+    /// 16 MiB.
     pub max_batch_bytes: usize,
     /// After how long a batch is cut short between two messages, so that no claim lives for long behind a slow
     /// publisher. Default 1 s.

@@ -106,7 +106,8 @@ impl fmt::Debug for Publishing {
 pub struct Slices {
     /// How many messages, at most. Default 256; at least 1.
     pub max_messages: usize,
-    /// How many payload bytes, at most; one message, if it has more. Default 1 MiB; at least 1.
+    /// How many bytes, at most, as [`OutboxMessage::size`](crate::OutboxMessage::size) counts them; one message, if it
+    /// has more. Default 1 MiB; at least 1.
     pub max_bytes: usize,
 }
 
@@ -117,7 +118,7 @@ impl Slices {
         self
     }
 
-    /// Sets how many payload bytes, at most.
+    /// Sets how many bytes, at most.
     pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
         self.max_bytes = max_bytes;
         self

@@ -157,8 +157,10 @@ pub struct ClaimRequest {
     pub tenant_id: TenantId,
     /// How many messages to hand over, at most.
     pub limit: NonZeroU32,
-    /// How many payload bytes to hand over, about: a message is handed over while those before it have fewer,
-    /// so that there is always at least one. Default 16 MiB.
+    /// How many bytes to hand over, about: a message is handed over while those before it have fewer, so that there is
+    /// always at least one. What counts is [`OutboxMessage::size`]: whatever can be large, payload and headers above all,
+    /// unpacked. A store may count headers as they are in its database; it must not count more than that. Default
+    /// 16 MiB.
     pub max_bytes: usize,
     /// Subjects whose messages are left out: they stay pending, and the oldest of the *others* are handed over.
     /// At most [`MAX_EXCLUDED_SUBJECTS`](Self::MAX_EXCLUDED_SUBJECTS); a store need not take more. Compared by
@@ -188,7 +190,7 @@ impl ClaimRequest {
         }
     }
 
-    /// Sets about how many payload bytes to hand over.
+    /// Sets about how many bytes to hand over.
     pub fn with_max_bytes(mut self, max_bytes: usize) -> Self {
         self.max_bytes = max_bytes;
         self

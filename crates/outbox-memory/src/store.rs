@@ -138,7 +138,7 @@ fn batch(table: &Rows, request: &ClaimRequest) -> Result<Vec<OutboxMessage>, Sto
             break;
         }
         let message = read(row, StoreOperation::Claim)?;
-        bytes = bytes.saturating_add(message.payload_len());
+        bytes = bytes.saturating_add(message.size());
         messages.push(message);
     }
     Ok(messages)

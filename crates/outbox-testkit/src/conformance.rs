@@ -62,6 +62,7 @@ pending:
                 claim_is_in_id_order_up_to_the_limit
                 claim_is_the_tenants_own
                 claim_stops_at_max_bytes
+                claim_counts_whatever_can_be_large
                 claim_excludes_every_other_store
                 claim_excludes_its_own_store
                 claim_never_waits_for_the_holder

@@ -119,7 +119,7 @@ impl Store for ListStore {
             if !messages.is_empty() && bytes >= request.max_bytes {
                 break;
             }
-            bytes += message.payload_len();
+            bytes += message.size();
             messages.push(message.clone());
         }
         drop(table);

@@ -59,13 +59,11 @@ impl Outside {
         let mut messages = Vec::new();
         for _ in 0..world.rng.usize(1..=3) {
             let (tenant, subject) = (world.rng.usize(..tenants), world.rng.usize(..subjects));
-            let bytes = world.rng.usize(..12);
-            let new = NewMessage::new(
-                world.setting.tenants[tenant].clone(),
-                "happened",
-                subject_name(subject),
-                vec![b'x'; bytes],
-            );
+            let payload = world.rng.usize(..12);
+            let (name, about, kind) =
+                (world.setting.tenants[tenant].clone(), subject_name(subject), "happened");
+            let bytes = name.as_str().len() + about.len() + kind.len() + payload;
+            let new = NewMessage::new(name, kind, about, vec![b'x'; payload]);
             let is_refused = world.setting.faults.publisher / 2;
             let refusals = if world.is_one_of(is_refused) { world.rng.u32(1..8) } else { 0 };
             messages.push((

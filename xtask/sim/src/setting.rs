@@ -65,7 +65,7 @@ impl Setting {
             .poll_interval(millis(rng, 50, 1_000))
             .initial_batch(initial)
             .max_batch(initial * rng.u32(1..=4))
-            .max_batch_bytes(if rng.bool() { 16 } else { 16 * 1024 })
+            .max_batch_bytes(if rng.bool() { 32 } else { 16 * 1024 })
             .max_batch_time(millis(rng, 100, 2_000))
             .publish_timeout(millis(rng, 200, 4_000))
             .store_timeout(millis(rng, 200, 4_000))

@@ -116,6 +116,12 @@ impl Headers {
         self.0.is_empty()
     }
 
+    /// How many bytes they are as a JSON object with a space behind each colon and comma; none are no object.
+    pub(super) fn json_len(&self) -> usize {
+        let lengths = self.iter().map(|(name, value)| escaped_len(name).saturating_add(escaped_len(value)));
+        lengths.fold(0, |sum, length| sum.saturating_add(length).saturating_add(r#""": "", "#.len()))
+    }
+
     /// Names and values, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
@@ -126,4 +132,14 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(headers: I) -> Self {
         Self(headers.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
+}
+
+/// How many bytes a text has within a JSON string, at most.
+fn escaped_len(text: &str) -> usize {
+    let more = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' | 0x08 | 0x09 | 0x0a | 0x0c | 0x0d => 1,
+        0..0x20 => 5,
+        _ => 0,
+    });
+    text.len().saturating_add(more.sum())
 }

@@ -11,7 +11,7 @@ use outbox_testkit::{PublishFault, When};
 
 use crate::outlets::{Ordered, Slices as OneByOne};
 use crate::seen::End;
-use crate::stage::{Stage, calm, config, tenant};
+use crate::stage::{Stage, calm, config, message, tenant};
 
 type Seen = Arc<Mutex<Vec<Vec<MessageId>>>>;
 
@@ -29,19 +29,32 @@ fn relay(stage: &Stage, bounds: Slices) -> (Relay, Seen) {
 /// once, and each message has one observation.
 #[tokio::test]
 async fn slices_are_bounded_in_rows_and_bytes() {
-    for (rows, bytes, lengths) in [(10, 1 << 20, &[10, 10, 10][..]), (1_000, 7, &[3; 10]), (3, 1, &[1; 30])] {
+    for (rows, bytes, lengths) in [(10, 1 << 20, &[10, 10, 10][..]), (1_000, 70, &[3; 10]), (3, 1, &[1; 30])]
+    {
         let stage = Stage::new();
         let ids = stage.write("a", 30);
         let (relay, seen) = relay(&stage, Slices::default().with_max_messages(rows).with_max_bytes(bytes));
         let _running = relay.start().unwrap();
         stage.until(|| stage.all_marked()).await;
         let seen = seen.lock().unwrap().clone();
-        assert_eq!(seen.iter().map(Vec::len).collect::<Vec<_>>(), lengths, "payloads of 2 bytes");
+        assert_eq!(seen.iter().map(Vec::len).collect::<Vec<_>>(), lengths, "22 bytes each");
         assert_eq!(seen.concat(), ids);
         assert_eq!(stage.seen.ends(OperationKind::Publish), vec![End::Accepted; 30]);
         assert_eq!(stage.store.started(StoreOperation::Settle), 1);
         stage.seen.assert_balanced();
     }
+}
+
+/// Headers count for a slice as payloads do.
+#[tokio::test]
+async fn a_slice_is_bounded_by_what_its_headers_have() {
+    let stage = Stage::new();
+    let large = || message("a").with_header("h", "x".repeat(1_000));
+    stage.table.append_all((0..4).map(|_| large()));
+    let (relay, seen) = relay(&stage, Slices::default().with_max_bytes(2_500));
+    let _running = relay.start().unwrap();
+    stage.until(|| stage.all_marked()).await;
+    assert_eq!(seen.lock().unwrap().iter().map(Vec::len).collect::<Vec<_>>(), [2, 2]);
 }
 
 /// S18: a message in the middle of a slice is refused: those before it are marked, it alone has a failed attempt,

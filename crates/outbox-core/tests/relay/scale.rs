@@ -41,13 +41,16 @@ async fn a_slow_publishers_batch_is_cut_in_time() {
 /// A batch that its bytes cut short counts as a full one: the rest follows at once.
 #[tokio::test]
 async fn a_batch_cut_by_its_bytes_goes_on_at_once() {
-    let stage = Stage::new();
-    let large = || NewMessage::new(tenant("a"), "large", "1", vec![7_u8; 1_000]);
-    stage.table.append_all((0..20).map(|_| large()));
-    let _running = stage.relay_with(config().max_batch_bytes(2_500)).start().unwrap();
-    stage.pass(Duration::from_millis(1)).await;
-    assert!(stage.all_marked());
-    assert_eq!(stage.store.started(StoreOperation::Claim), 7, "batches of three");
+    let payload = NewMessage::new(tenant("a"), "large", "1", vec![7_u8; 1_000]);
+    let headers = NewMessage::tombstone(tenant("a"), "large", "1").with_header("h", "7".repeat(1_000));
+    for large in [payload, headers] {
+        let stage = Stage::new();
+        stage.table.append_all(vec![large; 20]);
+        let _running = stage.relay_with(config().max_batch_bytes(2_500)).start().unwrap();
+        stage.pass(Duration::from_millis(1)).await;
+        assert!(stage.all_marked());
+        assert_eq!(stage.store.started(StoreOperation::Claim), 7, "batches of three");
+    }
 }
 
 /// Ten thousand tenants with something each, four at a time: all of them served, none twice.

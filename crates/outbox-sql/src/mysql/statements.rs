@@ -198,18 +198,26 @@ impl Words {
         (before.into(), behind.into())
     }
 
+    /// How many bytes a row has in every column that can be large.
+    fn bytes(&self) -> String {
+        let Self { tenant, kind, subject, payload, headers, .. } = self;
+        let columns = [tenant, kind, subject, payload].into_iter().chain(headers.as_ref());
+        columns.map(|column| format!("coalesce(octet_length(o.{column}), 0)")).collect::<Vec<_>>().join(" + ")
+    }
+
     /// Derived tables, and no named ones: a name there would hide a table that is called so.
     fn claim(&self, others: &str) -> String {
-        let Self { by_id, id, payload, .. } = self;
+        let Self { by_id, id, .. } = self;
         format!(
             "SELECT {message}\nFROM (\n    \
-             SELECT `oldest`.`id`, sum(coalesce(octet_length(o.{payload}), 0)) OVER (\n        \
+             SELECT `oldest`.`id`, sum({bytes}) OVER (\n        \
              ORDER BY `oldest`.`id` ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING\n    \
              ) AS `bytes_before`\n    \
              FROM (\n    {oldest}\n    ) AS `oldest` STRAIGHT_JOIN {by_id} ON o.{id} = `oldest`.`id`\n\
              ) AS `batch` STRAIGHT_JOIN {by_id} ON o.{id} = `batch`.`id`\n\
              WHERE `batch`.`bytes_before` IS NULL OR `batch`.`bytes_before` < ?\nORDER BY `batch`.`id`",
             oldest = self.oldest(others),
+            bytes = self.bytes(),
             message = self.message(),
         )
     }

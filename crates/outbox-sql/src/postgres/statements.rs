@@ -13,7 +13,7 @@ mod operator;
 mod probe;
 mod watermark;
 
-use self::operator::{DIV, EQ, GE, LE, LT, MOD, PLUS, TIMES};
+use self::operator::{DIV, EQ, GE, LE, MOD, PLUS, TIMES};
 pub use self::watermark::WatermarkStatements;
 use super::lock_key::tenant_lock_name;
 use crate::dialect::Dialect;
@@ -192,8 +192,23 @@ impl Words {
         format!("SELECT {}\n    {}", self.message(), self.pending_from(&self.whole(), ""))
     }
 
-    /// Two looks at the same rows: at how many bytes they are, and, from the first of them on, at the rows. Only where
-    /// they are too many is it counted how many of them are handed out.
+    /// How many bytes of a row are sent, every column that can be large. The length of a text and of bytes is in the
+    /// value's header: neither is fetched or unpacked for it. Of JSON there is only the length that it has here, packed,
+    /// and none of its text, which can be a thousand times as long: it has to be made.
+    fn bytes(&self) -> String {
+        let as_text = |column: &str| format!("{column}::pg_catalog.text");
+        let payload = match self.payload_type {
+            PayloadType::Bytes | PayloadType::Text => self.payload.clone(),
+            PayloadType::Jsonb => as_text(&self.payload),
+        };
+        let texts = [self.tenant.clone(), self.kind.clone(), self.subject.clone(), payload];
+        let columns = texts.into_iter().chain(self.headers.as_deref().map(as_text));
+        let length = |column| format!("coalesce(pg_catalog.octet_length({column}), 0)");
+        columns.map(length).collect::<Vec<_>>().join(&format!(" {PLUS} "))
+    }
+
+    /// Two looks at the same rows: at how many bytes they are, up to the row that is too much, and, from the first of
+    /// them on, at those that are handed out.
     fn claim(&self, from: &str, others: &str) -> String {
         let Self { id, tenant, kind, subject, payload, occurred_at, .. } = self;
         // By name: the right to read these is enough.
@@ -201,23 +216,21 @@ impl Words {
         if let Some(headers) = &self.headers {
             let _ = write!(columns, ", {headers}");
         }
-        // The length of a value is in its header: none is fetched or unpacked for the sum.
-        let length = match self.payload_type {
-            PayloadType::Bytes | PayloadType::Text => format!("pg_catalog.octet_length({payload})"),
-            PayloadType::Jsonb => format!("pg_catalog.pg_column_size({payload})"),
-        };
         format!(
             "WITH batch AS MATERIALIZED (\n  \
-             SELECT pg_catalog.min({id}) AS first, coalesce(pg_catalog.sum({length}), 0) AS bytes\n  \
-             FROM (\n    SELECT {id}, {payload}\n    {pending}\n  ) AS batch\n)\n\
+             SELECT pg_catalog.min(id) AS first, pg_catalog.max(place) AS cut\n  FROM (\n    \
+             SELECT id, place FROM (\n      \
+             SELECT {tenant} AS tenant, {id} AS id,\n        \
+             pg_catalog.sum({payload}) OVER before AS bytes, pg_catalog.count(*) OVER before AS place\n      \
+             FROM (\n    SELECT {tenant}, {id}, {bytes} AS {payload}\n    {pending}\n    ) AS message\n      \
+             WINDOW before AS (ORDER BY {tenant}, {id} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)\n    \
+             ) AS message\n    WHERE bytes IS NULL OR bytes {GE} $3\n    \
+             ORDER BY tenant, id\n    LIMIT 2\n  ) AS ends\n)\n\
              SELECT {message}\nFROM (\n    SELECT {columns}\n    {from_first}\n) AS message\n\
              ORDER BY {tenant}, {id}\n\
-             LIMIT (SELECT CASE WHEN bytes {LT} $3 THEN $2 ELSE (\n  SELECT pg_catalog.count(*) FROM (\n    \
-             SELECT pg_catalog.sum(coalesce({length}, 0)) OVER (\n      \
-             ORDER BY {tenant}, {id} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING\n    ) AS before\n    \
-             FROM (\n    SELECT {id}, {tenant}, {payload}\n    {pending}\n    ) AS message\n  ) AS message\n  \
-             WHERE before IS NULL OR before {LT} $3\n) END FROM batch)",
+             LIMIT (SELECT CASE WHEN cut {LE} 0 THEN $2 ELSE cut END FROM batch)",
             message = self.message(),
+            bytes = self.bytes(),
             pending = self.pending_from(from, others),
             from_first = self.pending_from(&self.from("(SELECT first FROM batch)"), others),
         )

@@ -22,7 +22,7 @@ pub(crate) const NOW: &str = "CAST(round((julianday('now') - 2440587.5) * 864000
 pub struct SqliteStatements {
     /// A tenant's oldest pending messages. Parameters: tenant, limit.
     pub pending: String,
-    /// The same, up to the message before which there are so many payload bytes. Parameters: tenant, limit,
+    /// The same, up to the message before which there are so many bytes. Parameters: tenant, limit,
     /// bytes.
     pub claim: String,
     /// The same of other subjects than these, whose rows are walked past. Parameters: tenant, limit, bytes, a
@@ -177,11 +177,25 @@ impl Names {
         format!("SELECT {} {} LIMIT ?2", self.row(), self.of_tenant("?1", ""))
     }
 
+    /// How many bytes a row has in every column that can be large. A text's own length counts characters, and stops at
+    /// a NUL; a blob's is known without reading it.
+    fn bytes(&self) -> String {
+        let Self { tenant, kind, subject, payload, headers, .. } = self;
+        let columns = [tenant, kind, subject, payload].into_iter().chain(headers.as_ref());
+        let length = |column| {
+            format!(
+                "coalesce(CASE typeof(o.{column}) WHEN 'blob' THEN length(o.{column}) \
+                 ELSE length(CAST(o.{column} AS BLOB)) END, 0)"
+            )
+        };
+        columns.map(length).collect::<Vec<_>>().join(" + ")
+    }
+
     fn claim(&self, others: &str) -> String {
-        let Self { table, id, payload, .. } = self;
-        let (row, of_tenant) = (self.row(), self.of_tenant("?1", others));
+        let Self { table, id, .. } = self;
+        let (row, of_tenant, bytes) = (self.row(), self.of_tenant("?1", others), self.bytes());
         format!(
-            "WITH oldest (id, bytes) AS (SELECT o.{id}, coalesce(length(o.{payload}), 0) {of_tenant} LIMIT ?2), \
+            "WITH oldest (id, bytes) AS (SELECT o.{id}, {bytes} {of_tenant} LIMIT ?2), \
              batch (id, before) AS (SELECT id, sum(bytes) OVER \
              (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) FROM oldest) \
              SELECT {row} FROM batch CROSS JOIN {table} AS o ON o.{id} = batch.id \

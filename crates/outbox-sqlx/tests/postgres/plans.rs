@@ -71,9 +71,24 @@ async fn plan_after(
 
 const PENDING_INDEX: &str = "using outbox_message_tenant_id_id_idx";
 
+const REMOVED: &str = "Rows Removed by Filter: ";
+
+/// How many rows scans read in vain. A claim looks for the row at which it has enough bytes: the others that this look
+/// passes are the batch itself.
+fn removed(plan: &str) -> Vec<&str> {
+    let lines: Vec<&str> = plan.lines().map(str::trim).collect();
+    let pairs = lines.windows(2).filter(|pair| !pair[0].contains(".bytes IS NULL) OR"));
+    pairs.filter_map(|pair| pair[1].strip_prefix(REMOVED)).collect()
+}
+
 pub(crate) fn assert_cheap(plan: &str) {
+    assert_eq!(removed(plan), [""; 0], "{plan}");
+    assert_in_order(plan);
+}
+
+fn assert_in_order(plan: &str) {
     assert!(plan.contains(PENDING_INDEX), "{plan}");
-    for dear in ["Seq Scan", "outbox_message_pkey", "Sort", "Rows Removed by Filter: "] {
+    for dear in ["Seq Scan", "outbox_message_pkey", "Sort"] {
         assert!(!plan.contains(dear), "{dear}:\n{plan}");
     }
 }
@@ -118,14 +133,10 @@ async fn a_claim_of_other_subjects_walks_past_the_excluded_rows_and_no_further()
                 let values = format!("('{tenant}', 32, 1000000, '{excluded}')");
                 let types = "(text, bigint, bigint, text[])";
                 let claim = claim_plan(&database, &statements.claim_others, types, &values, mode).await;
-                let removed: Vec<_> = claim
-                    .lines()
-                    .filter_map(|line| line.trim().strip_prefix("Rows Removed by Filter: "))
-                    .collect();
+                let removed = removed(&claim);
                 assert_eq!(removed.is_empty(), walked == 0, "{claim}");
                 assert!(removed.iter().all(|rows| *rows == walked.to_string()), "{claim}");
-                let found = claim.lines().filter(|line| !line.contains("Rows Removed by Filter: "));
-                assert_cheap(&found.collect::<Vec<_>>().join("\n"));
+                assert_in_order(&claim);
             }
         }
     }

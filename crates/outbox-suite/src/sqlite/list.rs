@@ -56,6 +56,7 @@ macro_rules! __sqlite_list {
                     what_the_table_cannot_hold_is_refused_at_the_append
                     thousands_of_messages_at_once_get_ids_in_their_order
                     a_text_payload_column_keeps_text
+                    a_text_with_a_nul_counts_whole
                     a_missing_table_is_an_error_that_says_what_to_do
                     each_missing_column_is_an_error_in_every_operation
                     each_hostile_row_stops_its_own_tenant_and_is_named

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use outbox_core::{ClaimOutcome, NewMessage, StoreOperation};
+use outbox_core::{ClaimOutcome, NewMessage, OutboxMessage, StoreOperation};
 
 use crate::trial::{claim, claim_outcome, ids, is_held, pending, request, settle, some, tenant};
 use crate::{Capability, Trial};
@@ -33,8 +33,7 @@ pub async fn claim_is_the_tenants_own(trial: Trial) {
     settle(claimed, &[]).await;
 }
 
-/// A message is handed out while those before it have fewer payload bytes than `max_bytes`; so there is
-/// always at least one.
+/// A message is handed out while those before it have fewer bytes than `max_bytes`; so there is always at least one.
 pub async fn claim_stops_at_max_bytes(trial: Trial) {
     let acme = tenant("acme");
     let rows: Vec<_> = (0..5)
@@ -43,11 +42,41 @@ pub async fn claim_stops_at_max_bytes(trial: Trial) {
     let written = trial.commit(&rows).await;
     let store = trial.store().await;
     for (max_bytes, messages) in
-        [(0, 1), (1, 1), (1_000, 1), (1_001, 2), (2_500, 3), (5_000, 5), (1 << 20, 5)]
+        [(0, 1), (1, 1), (1_000, 1), (1_200, 2), (2_500, 3), (5_000, 5), (1 << 20, 5)]
     {
         let outcome = store.claim(&request(&acme, 10).with_max_bytes(max_bytes)).await;
         let Ok(ClaimOutcome::Claimed(claimed)) = outcome else { panic!("not claimed: {outcome:?}") };
         assert_eq!(ids(&claimed), written[..messages], "payloads of 1,000 bytes, at most {max_bytes}");
+        settle(claimed, &[]).await;
+    }
+}
+
+/// Whatever can be large counts for `max_bytes`, as large as it is when it is handed out and not as a database packs
+/// it; and of a batch that ended there, the relay sees that it did.
+pub async fn claim_counts_whatever_can_be_large(trial: Trial) {
+    // A repeated letter is what databases pack best, and a header is JSON in them.
+    let long = |bytes: usize| "x".repeat(bytes);
+    let sort = |sort, kind: &str, subject: &str| NewMessage::tombstone(tenant(sort), kind, subject);
+    let odd = "\u{1}\"\\".repeat(20_000);
+    let sorts = [
+        (NewMessage::new(tenant("payload"), "kind", "subject", long(200_000)), 200_000),
+        (sort("headers", "kind", "subject").with_header("name", long(200_000)), 200_000),
+        (sort("names of headers", "kind", "subject").with_header(long(60_000), "value"), 60_000),
+        (sort("escaped headers", "kind", "subject").with_header("name", odd), 200_000),
+        (sort("subject", "kind", &long(1_000)), 1_000),
+        (sort("kind", &long(250), "subject"), 250),
+    ];
+    let store = trial.store().await;
+    for (message, bytes) in sorts {
+        let sort = message.tenant_id.clone();
+        let rows = vec![message; 5];
+        let written = trial.commit(&rows).await;
+        let max_bytes = bytes * 5 / 2;
+        let outcome = store.claim(&request(&sort, 10).with_max_bytes(max_bytes)).await;
+        let Ok(ClaimOutcome::Claimed(claimed)) = outcome else { panic!("not claimed: {outcome:?}") };
+        assert_eq!(ids(&claimed), written[..3], "{sort} of {bytes} bytes each, at most {max_bytes}");
+        let size: usize = claimed.messages.iter().map(OutboxMessage::size).sum();
+        assert!(size >= max_bytes, "{sort}: the batch was cut, and the relay takes it for the last one");
         settle(claimed, &[]).await;
     }
 }

@@ -159,6 +159,15 @@ impl BrokenStore {
                 let alike = |subject: &str| excluded.iter().any(|e| e.eq_ignore_ascii_case(subject));
                 messages.retain(|message| !alike(&message.subject_id));
             }
+            Defect::ClaimCountsNoHeaders => {
+                let mut bytes = 0;
+                messages.retain(|message| {
+                    let before = bytes;
+                    bytes +=
+                        message.size() - message.headers.iter().map(|(_, value)| value.len()).sum::<usize>();
+                    before == 0 || before < request.max_bytes
+                });
+            }
             Defect::LateCommitIsSkipped => {
                 let watermark = self.shared().watermark;
                 messages.retain(|message| Some(message.id) > watermark);
@@ -222,9 +231,12 @@ impl Store for BrokenStore {
             Defect::ExclusionStopsAtFifty => {
                 request.excluded_subjects = request.excluded_subjects.iter().take(50).cloned().collect();
             }
-            Defect::ClaimIgnoresMaxBytes if asked.excluded_subjects.is_empty() => {
+            Defect::ClaimIgnoresMaxBytes
+                if asked.excluded_subjects.is_empty() && asked.tenant_id.as_str() == "acme" =>
+            {
                 request.max_bytes = usize::MAX;
             }
+            Defect::ClaimCountsNoHeaders => request.max_bytes = usize::MAX,
             Defect::ClaimOfOneHandsOutTwo if request.limit.get() == 1 => {
                 request.limit = NonZeroU32::new(2).expect("not zero");
             }

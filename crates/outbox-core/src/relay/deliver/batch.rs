@@ -151,7 +151,7 @@ impl<'a> Batch<'a> {
     /// The end of a batch that came to its last message.
     pub(super) fn clean(&self) -> SweepEnd {
         // A batch that the byte bound cut short ends with the message that reached the bound.
-        let bytes = || self.messages.iter().map(OutboxMessage::payload_len).sum::<usize>();
+        let bytes = || self.messages.iter().map(OutboxMessage::size).fold(0, usize::saturating_add);
         let full = self.messages.len() >= self.member.limit.get() as usize
             || bytes() >= self.shared.config.max_batch_bytes;
         let took = self.shared.clock.monotonic().saturating_sub(self.started);

@@ -40,7 +40,7 @@ pub(super) async fn deliver(
 fn slice_len(rest: &[OutboxMessage], slices: Slices) -> usize {
     let mut bytes = 0_usize;
     let fits = rest.iter().take(slices.max_messages).take_while(|message| {
-        bytes = bytes.saturating_add(message.payload_len());
+        bytes = bytes.saturating_add(message.size());
         bytes <= slices.max_bytes
     });
     fits.count().max(1).min(rest.len())

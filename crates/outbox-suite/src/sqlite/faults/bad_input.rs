@@ -3,12 +3,14 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use outbox_core::{MessageId, NewMessage, ProbeRequest, Settlement, Store as _, StoreErrorKind, Tenants};
+use outbox_core::{
+    ClaimOutcome, MessageId, NewMessage, ProbeRequest, Settlement, Store as _, StoreErrorKind, Tenants,
+};
 use outbox_sql::{Columns, InvalidMessage, InvalidTable, OutboxTable, PayloadType, TimeType};
 
 use crate::sqlite::Driver;
 use crate::sqlite::database::{
-    FileDatabase, LOOSE, Open, claim, errors, execute, ids, message, tenant, try_claim,
+    FileDatabase, LOOSE, Open, claim, errors, execute, ids, message, request, tenant, try_claim,
 };
 use crate::{AppendError, BOUND, chain};
 
@@ -206,6 +208,21 @@ pub(crate) async fn each_hostile_row_stops_its_own_tenant_and_is_named(driver: D
     let claimed = claim(&store, &acme).await;
     assert_eq!(ids(&claimed), [MessageId::new(1000)]);
     claimed.claim.settle(Settlement::published([MessageId::new(1000)])).await.expect("settled");
+}
+
+/// A batch's bound counts the bytes of a text, and not its characters up to the first NUL.
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn a_text_with_a_nul_counts_whole(driver: Driver) {
+    let database = FileDatabase::new(driver).await;
+    execute(&database, LOOSE).await;
+    for id in 1..=5 {
+        let row = "'acme', 'k', 's', CAST(zeroblob(1000) AS TEXT), NULL, 0, NULL";
+        execute(&database, &format!("INSERT INTO outbox_message VALUES ({id}, {row})")).await;
+    }
+    let store = database.store();
+    let outcome = store.claim(&request(&tenant("acme"), 10).with_max_bytes(2_500)).await;
+    let Ok(ClaimOutcome::Claimed(claimed)) = outcome else { panic!("not claimed: {outcome:?}") };
+    assert_eq!(claimed.messages.len(), 3);
 }
 
 /// A store that cannot mark must not hand anything out, however it comes to be read-only.
