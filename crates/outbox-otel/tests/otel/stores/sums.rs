@@ -125,15 +125,11 @@ async fn attempts_add_up_with_a_postgres_table() {
     let publisher = FaultyPublisher::new(sessions, Arc::new(SystemClock::new()));
     break_some(&publisher);
     let counted = Counted([Meters::new(), Meters::new()]);
-    let replicas: Vec<_> = counted
-        .0
-        .iter()
-        .map(|meters| {
-            let builder = Relay::builder(database.store_on(None), publisher.clone(), config());
-            let relay = builder.observer(MetricsObserver::new(&meters.meter())).build().expect("valid");
-            relay.start().expect("there is a runtime")
-        })
-        .collect();
+    let [first, second] = counted.0.each_ref().map(|meters| {
+        let builder = Relay::builder(database.store_on(None), publisher.clone(), config());
+        let relay = builder.observer(MetricsObserver::new(&meters.meter())).build().expect("valid");
+        relay.start().expect("there is a runtime")
+    });
     let pending = "SELECT count(*) FROM outbox_message WHERE published_at IS NULL";
     let worked_off = database.wait_for(pending, 0);
     tokio::pin!(worked_off);
@@ -154,9 +150,9 @@ async fn attempts_add_up_with_a_postgres_table() {
         }
     };
     tokio::time::timeout(Duration::from_secs(50), publishing).await.expect("it is being published");
-    for replica in replicas {
-        replica.stop().await.expect("it stops");
-    }
+    // At once: one that goes on would take over what the other's stop cancels.
+    let (first, second) = tokio::join!(first.stop(), second.stop());
+    first.and(second).expect("they stop");
 
     counted.assert_none_negative();
     let points = counted.points();
