@@ -1,16 +1,22 @@
 //! What the outbox's SQL stores share, once: no driver, no connection.
 //!
 //! [`OutboxTable`] describes a table. [`postgres`], [`mysql`] and [`sqlite`] have what is of one database: its
-//! statements, generated once, its DDL, its lock keys, what its errors mean. Beside them is what all have in common:
-//! [`row`] turns what a driver reads into messages, [`append`] checks what is written, and [`settlement`] what is
-//! marked; [`claim`] is how a session holds a tenant; [`deadline`] bounds an operation; [`named`] is how tenants are
-//! looked for by name.
+//! statements, generated once, its DDL, its lock keys, and its store over any driver. Beside them is what all have in
+//! common: [`row`] turns what a driver reads into messages, [`append`] checks what is written, and [`settlement`] what
+//! is marked.
+//!
+//! What these pages leave out is public for the crates of the ORMs alone (`driver`, `claim`, each database's store), and
+//! may change with any version.
 
 pub mod append;
 pub mod check;
+#[doc(hidden)]
 pub mod claim;
+#[doc(hidden)]
 pub mod deadline;
 pub mod dialect;
+#[doc(hidden)]
+pub mod driver;
 pub mod file_lock;
 mod hash;
 pub mod headers;
@@ -18,11 +24,13 @@ pub mod identifier;
 mod json;
 pub mod meaning;
 pub mod mysql;
+#[doc(hidden)]
 pub mod named;
 pub mod postgres;
 pub mod row;
 pub mod settlement;
 pub mod sqlite;
+mod store;
 pub mod table;
 
 pub use crate::append::{AppendError, InvalidMessage};

@@ -63,13 +63,18 @@ pub fn text(bytes: Vec<u8>) -> Cell<String> {
 /// that nobody can ask for, because it is no text or empty.
 pub fn oldest(tenant: Vec<u8>, id: MessageId, micros: Option<i64>, now: i64) -> Option<OldestPending> {
     let tenant = TenantId::new(String::from_utf8(tenant).ok()?).ok()?;
-    Some(match micros.map(Timestamp::from_micros) {
+    Some(oldest_of(tenant, id, micros, now))
+}
+
+/// A row of a probe.
+pub fn oldest_of(tenant: TenantId, id: MessageId, micros: Option<i64>, now: i64) -> OldestPending {
+    match micros.map(Timestamp::from_micros) {
         Some(occurred_at) => {
             let age = occurred_at.until(Timestamp::from_micros(now));
             OldestPending::new(tenant, id, occurred_at, age)
         }
         None => OldestPending::unreadable(tenant, id),
-    })
+    }
 }
 
 /// A row that cannot be read: which column, and why.
@@ -128,6 +133,37 @@ impl UnreadableRow {
             operation,
             format!("{row} of {table} cannot be read: {column} {reason}; repair or delete the row"),
         )
+    }
+}
+
+/// What becomes of rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Decoding<'a> {
+    table: &'a OutboxTable,
+    dialect: Dialect,
+    operation: StoreOperation,
+}
+
+impl<'a> Decoding<'a> {
+    /// Of a table's rows, for an operation: a claim has the messages up to the first row that cannot be read.
+    pub fn of(table: &'a OutboxTable, dialect: Dialect, operation: StoreOperation) -> Self {
+        Self { table, dialect, operation }
+    }
+
+    /// The messages of these rows.
+    ///
+    /// # Errors
+    /// As [`decode_batch`], and as [`decode_all`] for what is no claim.
+    pub fn decode<T: AsRef<str>>(
+        self,
+        rows: impl IntoIterator<Item = RawRow<T>>,
+    ) -> Result<Vec<OutboxMessage>, StoreError> {
+        let Self { table, dialect, operation } = self;
+        if operation == StoreOperation::Claim {
+            decode_batch(rows, table, dialect, operation)
+        } else {
+            decode_all(rows, table, dialect, operation)
+        }
     }
 }
 

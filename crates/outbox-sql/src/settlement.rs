@@ -64,16 +64,33 @@ pub fn check_marked(given: usize, marked: u64, table: &str) -> Result<(), StoreE
     ))
 }
 
-/// Whether the commit of a settlement was done, after it was answered.
-///
-/// # Errors
-/// A transient [`StoreError`], if it was not: the server answered it by rolling back.
-pub fn check_committed(committed: bool) -> Result<(), StoreError> {
-    if committed {
-        return Ok(());
+/// What became of the commit of a settlement.
+#[derive(Debug)]
+pub enum Fate {
+    /// It was done.
+    Committed,
+    /// The server answered it by rolling back.
+    RolledBack,
+    /// Nobody knows: this came instead of an answer. Nothing finds out. The settlement fails, the connection is closed,
+    /// and the next claim reads what is pending: rows that were not marked are published again, and no other.
+    Unknown(StoreError),
+}
+
+impl Fate {
+    /// What a settlement answers.
+    ///
+    /// # Errors
+    /// A transient [`StoreError`], if it was rolled back; what came, if nobody knows.
+    pub fn decide(self) -> Result<(), StoreError> {
+        match self {
+            Self::Committed => Ok(()),
+            Self::RolledBack => {
+                let lost = "the commit was answered, and the transaction was rolled back: nothing is marked";
+                Err(StoreError::transient(StoreOperation::Settle, lost))
+            }
+            Self::Unknown(error) => Err(error),
+        }
     }
-    let lost = "the commit was answered, and the transaction was rolled back: nothing is marked";
-    Err(StoreError::transient(StoreOperation::Settle, lost))
 }
 
 #[cfg(test)]

@@ -9,10 +9,9 @@ use outbox_core::{
     ClaimOutcome, ClaimRequest, MessageId, OutboxMessage, Settling, StoreError, StoreOperation,
 };
 use outbox_sql::OutboxTable;
-use outbox_sql::claim::{Holder, Marked};
 use outbox_sql::dialect::Dialect;
 use outbox_sql::mysql::claim::{Claiming, Reader};
-use outbox_sql::mysql::{COMMIT, Locking, MySqlStatements, ROLLBACK, VERIFY, begin_claim, json_ids};
+use outbox_sql::mysql::{Locking, MySqlStatements, begin_claim, json_ids};
 use outbox_sql::row::decode_batch;
 
 use super::ArmedConnection;
@@ -60,6 +59,23 @@ pub(super) async fn has_row(
 }
 
 impl Locking for Session {
+    type Error = Failure;
+
+    fn error(error: Failure, operation: StoreOperation, table: &str, settling: Settling) -> StoreError {
+        Context { operation, table, settling }.error(error)
+    }
+
+    async fn mark(&mut self, published: &[MessageId]) -> Result<u64, Failure> {
+        let json = json_ids(published).into_bytes();
+        let mark = Statement::<Mysql, Untyped>::new(&self.statements.mark).bind::<Binary>(json);
+        let marked = mark.changes(self.connection.get()?).await?;
+        Ok(u64::try_from(marked).unwrap_or_default())
+    }
+
+    fn release(self) {
+        self.connection.give_back();
+    }
+
     async fn run(&mut self, statements: &str) -> Result<(), Failure> {
         Ok(self.connection.get()?.batch_execute(statements).await?)
     }
@@ -99,33 +115,5 @@ impl Reader for Session {
 
     fn messages(rows: Vec<Values>, table: &OutboxTable) -> Result<Vec<OutboxMessage>, StoreError> {
         decode_batch(rows.iter().map(Values::message), table, Dialect::MySql, StoreOperation::Claim)
-    }
-}
-
-impl Holder for Session {
-    type Error = Failure;
-
-    fn error(error: Failure, operation: StoreOperation, table: &str, settling: Settling) -> StoreError {
-        Context { operation, table, settling }.error(error)
-    }
-
-    async fn verify(&mut self) -> Result<(), Failure> {
-        self.run(VERIFY).await
-    }
-
-    async fn mark(mut self, published: Vec<MessageId>) -> Result<Marked, Failure> {
-        let json = json_ids(&published).into_bytes();
-        let mark = Statement::<Mysql, Untyped>::new(&self.statements.mark).bind::<Binary>(json);
-        let marked = mark.changes(self.connection.get()?).await?;
-        // The settings come first in it: an error says that nothing is marked, or that nobody knows.
-        self.run(COMMIT).await?;
-        self.connection.give_back();
-        Ok(Marked { rows: u64::try_from(marked).unwrap_or_default(), committed: true })
-    }
-
-    async fn roll_back(mut self) -> Result<(), Failure> {
-        self.run(ROLLBACK).await?;
-        self.connection.give_back();
-        Ok(())
     }
 }

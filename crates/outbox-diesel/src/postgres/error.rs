@@ -8,16 +8,13 @@ use outbox_sql::postgres::error::{
 
 use crate::AppendError;
 
-#[cfg(feature = "async")]
-pub(super) use self::relay::Context;
-
 /// Says why messages were not appended to a table, and what to do.
 pub(super) fn append_error(error: Error, table: &str) -> AppendError {
     AppendError::database(meaning_of(&error, table, APPEND_RIGHTS).into_words(), error)
 }
 
 /// `rights` are what the operation needs on the table.
-fn meaning_of(error: &Error, table: &str, rights: &str) -> Meaning {
+pub(super) fn meaning_of(error: &Error, table: &str, rights: &str) -> Meaning {
     use DatabaseErrorKind::{ClosedConnection, UnableToSendCommand};
     match error {
         Error::DatabaseError(ClosedConnection | UnableToSendCommand, said) => unsent(said.message()),
@@ -64,32 +61,4 @@ fn sql_state(kind: DatabaseErrorKind, message: &str) -> Option<&'static str> {
         DatabaseErrorKind::ReadOnlyTransaction => "25006",
         _ => return sql_state_of(message),
     })
-}
-
-#[cfg(feature = "async")]
-mod relay {
-    use outbox_core::{Settling, StoreError, StoreOperation};
-    use outbox_sql::postgres::error::{NO_CONNECTION, relay_rights};
-
-    use super::meaning_of;
-    use crate::connection::Failure;
-
-    /// What an operation was about, for its errors.
-    #[derive(Debug, Clone, Copy)]
-    pub(crate) struct Context<'a> {
-        pub(crate) operation: StoreOperation,
-        /// Schema and table, for a person to read.
-        pub(crate) table: &'a str,
-        /// What the store does with a published row, which decides the rights that it needs.
-        pub(crate) settling: Settling,
-    }
-
-    impl Context<'_> {
-        /// Says what a driver's error means, and what to do.
-        pub(crate) fn error(self, failure: Failure) -> StoreError {
-            let rights = relay_rights(self.settling);
-            let meaning = failure.meaning(|error| meaning_of(error, self.table, rights), NO_CONNECTION);
-            meaning.store_error(self.operation, failure)
-        }
-    }
 }

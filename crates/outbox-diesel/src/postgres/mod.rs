@@ -5,17 +5,13 @@
 
 mod append;
 #[cfg(feature = "async")]
-mod check;
-#[cfg(feature = "async")]
-mod claim;
+mod driver;
 mod error;
 #[cfg(feature = "async")]
 mod row;
 pub mod schema;
 #[cfg(feature = "async")]
 mod store;
-#[cfg(feature = "async")]
-mod watermark;
 
 #[cfg(feature = "async")]
 pub use outbox_sql::check::{Finding, Severity};

@@ -1,13 +1,15 @@
-//! From PostgreSQL's row to a message.
+//! From PostgreSQL's rows to the shared ones.
 
-use std::time::Duration;
-
-use diesel::deserialize::{self, FromSql, Queryable};
+use diesel::deserialize::{self, FromSql, Queryable, QueryableByName};
 use diesel::pg::data_types::PgTimestamp;
 use diesel::pg::{Pg, PgValue};
+use diesel::row::{Field, NamedRow, Row};
 use diesel::sql_types::is_nullable::NotNull;
-use diesel::sql_types::{BigInt, Binary, Nullable, SingleValue, SqlType, Text, Timestamptz};
-use outbox_core::{Bytes, MessageId, OldestPending, TenantId, Timestamp};
+use diesel::sql_types::{
+    Array, BigInt, Binary, Bool, Double, Integer, Nullable, SingleValue, SqlType, Text, Timestamptz,
+};
+use outbox_core::Bytes;
+use outbox_sql::driver::{Answer, Value};
 use outbox_sql::postgres::{TIME_OIDS, micros_since_1970};
 use outbox_sql::row::{Cell, RawRow, Unreadable};
 
@@ -38,25 +40,27 @@ impl Queryable<MessageColumns, Pg> for MessageRow {
     }
 }
 
-/// The columns of the probe.
-pub(super) type OldestColumns = (Text, BigInt, Int, BigInt);
+/// A row of small values.
+pub(super) struct SmallRow(pub(super) Answer);
 
-/// A row of these.
-pub(super) struct OldestRow(pub(super) OldestPending);
-
-impl Queryable<OldestColumns, Pg> for OldestRow {
-    type Row = (String, i64, Option<i64>, i64);
-
-    fn build((tenant, id, micros, now): Self::Row) -> deserialize::Result<Self> {
-        let (tenant, id) = (TenantId::new(tenant)?, MessageId::new(id));
-        Ok(Self(match micros.map(Timestamp::from_micros) {
-            None => OldestPending::unreadable(tenant, id),
-            Some(occurred_at) => {
-                let age: Duration = occurred_at.until(Timestamp::from_micros(now));
-                OldestPending::new(tenant, id, occurred_at, age)
-            }
-        }))
+impl QueryableByName<Pg> for SmallRow {
+    fn build<'r>(row: &impl NamedRow<'r, Pg>) -> deserialize::Result<Self> {
+        Ok(Self((0..row.field_count()).map(|column| value(row, column)).collect()))
     }
+}
+
+fn value<'r>(row: &impl Row<'r, Pg>, column: usize) -> Value {
+    let Some(field) = row.get(column) else { return Value::Null };
+    let Some(value) = field.value() else { return Value::Null };
+    let read = match value.get_oid().get() {
+        16 => <bool as FromSql<Bool, Pg>>::from_sql(value).map(Value::Boolean),
+        20 => <i64 as FromSql<BigInt, Pg>>::from_sql(value).map(Value::Integer),
+        23 => <i32 as FromSql<Integer, Pg>>::from_sql(value).map(|number| Value::Integer(number.into())),
+        701 => <f64 as FromSql<Double, Pg>>::from_sql(value).map(Value::Real),
+        1009 => <Vec<String> as FromSql<Array<Text>, Pg>>::from_sql(value).map(Value::Texts),
+        _ => <String as FromSql<Text, Pg>>::from_sql(value).map(Value::Text),
+    };
+    read.unwrap_or_else(|why| Value::Unreadable(Unreadable::new(format!("cannot be read: {why}"))))
 }
 
 /// A value as it was read, or why it could not be: a row that another program left behind fails by itself.

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use outbox_core::{ClaimOutcome, ClaimRequest, OutboxMessage, Settling, StoreError, StoreOperation};
+use outbox_core::{
+    ClaimOutcome, ClaimRequest, MessageId, OutboxMessage, Settling, StoreError, StoreOperation,
+};
 
 use super::lock::{Lock, lock, no_sentinel};
-use super::{BeginClaim, Locking, MySqlStatements};
-use crate::claim::Taken;
+use super::{BeginClaim, COMMIT, Locking, MySqlStatements, ROLLBACK, VERIFY};
+use crate::claim::{Holder, Marked, Taken};
+use crate::settlement::Fate;
 use crate::table::OutboxTable;
 
 /// A session as far as handing messages over needs it.
@@ -62,7 +65,8 @@ impl Claiming<'_> {
         match lock(&mut reader, self.statements, begin, tenant).await.map_err(failed)? {
             Lock::Taken => {}
             Lock::Held => {
-                reader.roll_back().await.map_err(failed)?;
+                reader.run(ROLLBACK).await.map_err(failed)?;
+                reader.release();
                 return Ok(ClaimOutcome::Held);
             }
             Lock::Conflict => return Ok(ClaimOutcome::Held),
@@ -73,9 +77,49 @@ impl Claiming<'_> {
         let (statement, excluded) = self.statements.claim_without(&request.excluded_subjects);
         let rows = reader.read(&statement, &excluded, request).await.map_err(failed)?;
         let messages = R::messages(rows, self.table)?;
-        let (table, settling) = (Arc::clone(self.display_name), self.settling);
-        let taken = Taken { holder: reader, table, settling, timeout: request.timeout, remembering: None };
-        Ok(taken.claimed(messages))
+        let holder = Held { reader, table: Arc::clone(self.display_name), settling: self.settling };
+        let table = Arc::clone(self.display_name);
+        Ok(Taken { holder, table, timeout: request.timeout, ending: () }.claimed(messages))
+    }
+}
+
+/// A session whose transaction has a tenant.
+#[derive(Debug)]
+struct Held<R> {
+    reader: R,
+    table: Arc<str>,
+    settling: Settling,
+}
+
+impl<R: Reader> Held<R> {
+    fn failed(&self, operation: StoreOperation, error: R::Error) -> StoreError {
+        R::error(error, operation, &self.table, self.settling)
+    }
+}
+
+impl<R: Reader> Holder for Held<R> {
+    async fn verify(&mut self) -> Result<(), StoreError> {
+        let heard = self.reader.run(VERIFY).await;
+        heard.map_err(|error| self.failed(StoreOperation::Verify, error))
+    }
+
+    async fn mark(mut self, published: &[MessageId]) -> Result<Marked, StoreError> {
+        let rows = self.reader.mark(published).await;
+        let rows = rows.map_err(|error| self.failed(StoreOperation::Settle, error))?;
+        // The settings come first in it: an error says that nothing is marked, or that nobody knows.
+        if let Err(error) = self.reader.run(COMMIT).await {
+            let fate = Fate::Unknown(self.failed(StoreOperation::Settle, error));
+            return Ok(Marked { rows, fate });
+        }
+        self.reader.release();
+        Ok(Marked { rows, fate: Fate::Committed })
+    }
+
+    async fn roll_back(mut self) -> Result<(), StoreError> {
+        let rolled_back = self.reader.run(ROLLBACK).await;
+        rolled_back.map_err(|error| self.failed(StoreOperation::Settle, error))?;
+        self.reader.release();
+        Ok(())
     }
 }
 

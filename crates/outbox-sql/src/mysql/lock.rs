@@ -1,15 +1,27 @@
 //! Locking a tenant's row among the claims, and adding it where there is none: what is asked in which order. The
 //! driver only sends it.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
-use outbox_core::{StoreError, StoreOperation};
+use outbox_core::{MessageId, Settling, StoreError, StoreOperation};
 
 use super::{BeginClaim, COMMIT, MySqlStatements, SENTINEL};
-use crate::claim::Holder;
 
 /// A connection, as far as locking a tenant needs it.
-pub trait Locking: Holder {
+pub trait Locking: Debug + Sized + Send + 'static {
+    /// What the driver fails with.
+    type Error: Send;
+
+    /// Says what an error means, and what to do, to a store of this table that settles so.
+    fn error(error: Self::Error, operation: StoreOperation, table: &str, settling: Settling) -> StoreError;
+
+    /// Marks these messages, or deletes them, and answers how many rows it were.
+    fn mark(&mut self, published: &[MessageId]) -> impl Future<Output = Result<u64, Self::Error>> + Send;
+
+    /// Gives the connection back. No transaction may be open on it.
+    fn release(self);
+
     /// Runs a text of several statements, up to the first that fails.
     fn run(&mut self, statements: &str) -> impl Future<Output = Result<(), Self::Error>> + Send;
 

@@ -1,6 +1,10 @@
 //! What a PostgreSQL table and its server must be like.
 
+mod ask;
+
 use outbox_core::Settling;
+
+pub use self::ask::create_if_missing;
 
 use crate::check::Finding;
 use crate::dialect::Dialect;
@@ -11,16 +15,16 @@ use crate::table::{OutboxTable, PayloadType, TimeType};
 
 /// Asks about the server and its database: is it a standby, are transactions read-only by default, the encoding, how
 /// full the queue of notifications is.
-pub const DESCRIBE_SERVER: &str = "\
+pub(crate) const DESCRIBE_SERVER: &str = "\
 SELECT pg_catalog.pg_is_in_recovery(),
        pg_catalog.current_setting('default_transaction_read_only') OPERATOR(pg_catalog.=) 'on',
        pg_catalog.current_setting('server_encoding'), pg_catalog.pg_notification_queue_usage()";
 
 /// Asks which session of the server this is.
-pub const SESSION: &str = "SELECT pg_catalog.pg_backend_pid()";
+pub(crate) const SESSION: &str = "SELECT pg_catalog.pg_backend_pid()";
 
 /// Asks about the table: schema, name.
-pub const DESCRIBE_TABLE: &str = "\
+pub(crate) const DESCRIBE_TABLE: &str = "\
 SELECT t.oid::pg_catalog.int8, t.relkind::pg_catalog.text, pg_catalog.row_security_active(t.oid),
        pg_catalog.obj_description(t.oid, 'pg_class'), pg_catalog.has_table_privilege(t.oid, 'DELETE')
 FROM pg_catalog.pg_class AS t
@@ -29,7 +33,7 @@ WHERE s.nspname OPERATOR(pg_catalog.=) $1 AND t.relname OPERATOR(pg_catalog.=) $
 
 /// Asks about its columns: the table's oid. Of the server's own types alone the name has no schema, whatever the
 /// session's `search_path`.
-pub const DESCRIBE_COLUMNS: &str = "\
+pub(crate) const DESCRIBE_COLUMNS: &str = "\
 SELECT c.attname::pg_catalog.text,
        CASE WHEN y.typnamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace
             THEN pg_catalog.replace(pg_catalog.format_type(c.atttypid, c.atttypmod), 'pg_catalog.', '')
@@ -52,7 +56,7 @@ WHERE c.attrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid
   AND c.attnum OPERATOR(pg_catalog.>) 0 AND NOT c.attisdropped";
 
 /// Asks about its indexes: the table's oid.
-pub const DESCRIBE_INDEXES: &str = "\
+pub(crate) const DESCRIBE_INDEXES: &str = "\
 SELECT (SELECT pg_catalog.array_agg(coalesce(c.attname::pg_catalog.text, '') ORDER BY k.place)
         FROM pg_catalog.unnest(i.indkey::pg_catalog.int2[]) WITH ORDINALITY AS k (attnum, place)
         LEFT JOIN pg_catalog.pg_attribute AS c
@@ -63,83 +67,83 @@ WHERE i.indrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid";
 
 /// What a database said about itself and the table.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// Whether the server is a standby.
-    pub standby: bool,
+    pub(crate) standby: bool,
     /// Whether its transactions are read-only by default.
-    pub read_only_by_default: bool,
+    pub(crate) read_only_by_default: bool,
     /// The database's encoding.
-    pub encoding: String,
+    pub(crate) encoding: String,
     /// How full the server's queue of notifications is, from 0 to 1.
-    pub notification_queue: f64,
-    /// Whether two connections came to one server session: there is a transaction pooler between. `None` if it
-    /// was not tried, or does not matter because no statement has a name.
-    pub pooled: Option<bool>,
+    pub(crate) notification_queue: f64,
+    /// What it means that two connections came to one server session, with a transaction pooler between. `None` if they
+    /// did not, or it does not matter because no statement has a name.
+    pub(crate) pooled: Option<Finding>,
     /// What the store does with a published row.
-    pub settling: Settling,
+    pub(crate) settling: Settling,
     /// Why the table cannot have the watermarks that the store is to keep; `None` if it can, or keeps none.
-    pub no_watermark: Option<String>,
+    pub(crate) no_watermark: Option<String>,
     /// The table; `None` if there is none of this name.
-    pub table: Option<TableFacts>,
+    pub(crate) table: Option<TableFacts>,
 }
 
 /// What the database said about the table.
 #[derive(Debug, Clone, Default)]
-pub struct TableFacts {
+pub(crate) struct TableFacts {
     /// `pg_class.relkind`: `r` is a table, `p` a partitioned one.
-    pub kind: String,
+    pub(crate) kind: String,
     /// Whether row security holds for this role.
-    pub row_security: bool,
+    pub(crate) row_security: bool,
     /// Its comment.
-    pub comment: Option<String>,
+    pub(crate) comment: Option<String>,
     /// Whether this role may delete its rows.
-    pub may_delete: bool,
+    pub(crate) may_delete: bool,
     /// Its columns.
-    pub columns: Vec<ColumnFacts>,
+    pub(crate) columns: Vec<ColumnFacts>,
     /// Its indexes.
-    pub indexes: Vec<IndexFacts>,
+    pub(crate) indexes: Vec<IndexFacts>,
 }
 
 /// What the database said about a column.
 #[expect(clippy::struct_excessive_bools, reason = "each is a column of the answer")]
 #[derive(Debug, Clone, Default)]
-pub struct ColumnFacts {
+pub(crate) struct ColumnFacts {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its type, as PostgreSQL writes it.
-    pub data_type: String,
+    pub(crate) data_type: String,
     /// Whether it refuses null.
-    pub not_null: bool,
+    pub(crate) not_null: bool,
     /// Its collation.
-    pub collation: Option<String>,
+    pub(crate) collation: Option<String>,
     /// Whether that compares by bytes in the end.
-    pub deterministic: bool,
+    pub(crate) deterministic: bool,
     /// Whether this role may read it.
-    pub may_select: bool,
+    pub(crate) may_select: bool,
     /// Whether this role may write it.
-    pub may_update: bool,
+    pub(crate) may_update: bool,
     /// How many numbers a session takes at once from the sequence behind it, if it has one.
-    pub sequence_cache: Option<i64>,
+    pub(crate) sequence_cache: Option<i64>,
 }
 
 /// What the database said about an index.
 #[derive(Debug, Clone, Default)]
-pub struct IndexFacts {
+pub(crate) struct IndexFacts {
     /// Its columns; an expression is empty.
-    pub columns: Vec<String>,
+    pub(crate) columns: Vec<String>,
     /// Its condition.
-    pub predicate: Option<String>,
+    pub(crate) predicate: Option<String>,
     /// Whether it is complete.
-    pub valid: bool,
+    pub(crate) valid: bool,
     /// Whether it is unique.
-    pub unique: bool,
+    pub(crate) unique: bool,
 }
 
 /// From here on somebody keeps the queue from being emptied.
 const MUCH_OF_THE_QUEUE: f64 = 0.01;
 
 /// Compares the facts with what the store needs. Nothing is found if all is well.
-pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
+pub(crate) fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
     let name = table.display_name(Dialect::Postgres);
     let mut found = Vec::new();
     if facts.standby {
@@ -163,12 +167,7 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
             facts.notification_queue * 100.0
         )));
     }
-    if facts.pooled == Some(true) {
-        found.push(Finding::error(
-            "a transaction pooler is between here and the server, where named statements get lost: make the \
-             store without_named_statements()",
-        ));
-    }
+    found.extend(facts.pooled.clone());
     let Some(live) = &facts.table else {
         found.push(Finding::error(format!(
             "there is no table {name}: run its DDL (PostgresTable::ddl) or its migration, or correct schema and name"

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use outbox_core::{StoreError, StoreOperation};
 
 /// Asks for it. No parameter.
-pub const ENCODING: &str = "SELECT pg_catalog.current_setting('server_encoding')";
+pub(crate) const ENCODING: &str = "SELECT pg_catalog.current_setting('server_encoding')";
 
 /// What PostgreSQL calls a database that takes any bytes for text.
 pub(crate) const ANY_BYTES: &str = "SQL_ASCII";
@@ -17,11 +17,11 @@ pub(crate) const NO_ENCODING: &str = "the database's encoding is SQL_ASCII, whic
 
 /// Whether a database's encoding is known to be one. A clone knows what the other learns.
 #[derive(Debug, Clone, Default)]
-pub struct KnownEncoding(Arc<AtomicBool>);
+pub(crate) struct KnownEncoding(Arc<AtomicBool>);
 
 impl KnownEncoding {
     /// Whether it need not be asked for any more.
-    pub fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -29,7 +29,7 @@ impl KnownEncoding {
     ///
     /// # Errors
     /// A permanent [`StoreError`] for a database that takes any bytes for text.
-    pub fn learn(&self, encoding: &str, operation: StoreOperation) -> Result<(), StoreError> {
+    pub(crate) fn learn(&self, encoding: &str, operation: StoreOperation) -> Result<(), StoreError> {
         if encoding == ANY_BYTES {
             return Err(StoreError::permanent(operation, NO_ENCODING));
         }

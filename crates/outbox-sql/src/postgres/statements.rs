@@ -84,6 +84,16 @@ impl PostgresStatements {
         let [before, after] = &self.lock_around;
         format!("{before}{}{after}", escaped_literal(tenant.as_str()))
     }
+
+    /// What a claim reads with: from an id on if there is one, and without some subjects if it excludes any.
+    pub(super) fn claim_from(&self, from: Option<i64>, excludes: bool) -> &Arc<str> {
+        match (from, excludes) {
+            (None, false) => &self.claim,
+            (None, true) => &self.claim_others,
+            (Some(_), false) => &self.watermark.claim,
+            (Some(_), true) => &self.watermark.claim_others,
+        }
+    }
 }
 
 /// The rows of arrays side by side, which are the first parameters. (An `unnest` of several arrays has no schema.)

@@ -4,6 +4,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::driver::Answer;
+use crate::row::Cell;
+
 /// Begins the transaction of a claim. READ COMMITTED, so that the read after the lock sees what the last holder
 /// marked, whatever the server's default; READ WRITE, so that a standby refuses it before anything is published.
 pub const BEGIN_CLAIM: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
@@ -19,28 +22,38 @@ pub const SERVER_TRAITS: &str = "SELECT pg_catalog.current_setting('server_versi
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerTraits {
     /// `server_version_num`: 150018 is 15.18.
-    pub version: i32,
+    pub version: i64,
     /// Whether it runs on Linux, where it can notice a closed socket while a statement runs.
     pub linux: bool,
 }
 
+impl ServerTraits {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`Unreadable`](crate::row::Unreadable), if a value is none of these.
+    pub fn of(mut answer: Answer) -> Cell<Self> {
+        Ok(Self { version: answer.take(0)?, linux: answer.take(1)? })
+    }
+}
+
 /// What is known of the server, once it was asked.
 #[derive(Debug, Default)]
-pub struct KnownTraits(Mutex<Option<ServerTraits>>);
+pub(super) struct KnownTraits(Mutex<Option<ServerTraits>>);
 
 impl KnownTraits {
     /// What is known.
-    pub fn get(&self) -> Option<ServerTraits> {
+    pub(super) fn get(&self) -> Option<ServerTraits> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The server was asked.
-    pub fn remember(&self, traits: ServerTraits) {
+    pub(super) fn remember(&self, traits: ServerTraits) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(traits);
     }
 
     /// It may be another server by now.
-    pub fn forget(&self) {
+    pub(super) fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

@@ -25,7 +25,7 @@ mod safe;
 mod settings;
 mod state;
 
-pub use self::remembering::Remembering;
-pub use self::safe::{SafeAnswer, Suitability};
+pub(super) use self::remembering::Remembering;
+pub(super) use self::safe::{SafeAnswer, Suitability};
 pub use self::settings::Watermark;
-pub use self::state::{Asking, ProbeStart, Start, Watermarks};
+pub(super) use self::state::{ProbeStart, Watermarks};

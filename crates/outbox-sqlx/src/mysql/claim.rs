@@ -6,10 +6,9 @@ use outbox_core::{
     ClaimOutcome, ClaimRequest, MessageId, OutboxMessage, Settling, StoreError, StoreOperation,
 };
 use outbox_sql::OutboxTable;
-use outbox_sql::claim::{Holder, Marked};
 use outbox_sql::dialect::Dialect;
 use outbox_sql::mysql::claim::{Claiming, Reader};
-use outbox_sql::mysql::{COMMIT, Locking, MySqlStatements, ROLLBACK, VERIFY, begin_claim, json_ids};
+use outbox_sql::mysql::{Locking, MySqlStatements, begin_claim, json_ids};
 use outbox_sql::row::decode_batch;
 use sqlx::AssertSqlSafe;
 use sqlx::mysql::MySqlRow;
@@ -44,6 +43,22 @@ impl MySqlStore {
 }
 
 impl Locking for Session {
+    type Error = sqlx::Error;
+
+    fn error(error: sqlx::Error, operation: StoreOperation, table: &str, settling: Settling) -> StoreError {
+        Context { operation, table, settling }.error(error)
+    }
+
+    async fn mark(&mut self, published: &[MessageId]) -> sqlx::Result<u64> {
+        let mark = sqlx::query(AssertSqlSafe(Arc::clone(&self.statements.mark)));
+        let mark = mark.bind(json_ids(published).into_bytes()).execute(self.connection.get()?).await?;
+        Ok(mark.rows_affected())
+    }
+
+    fn release(self) {
+        self.connection.give_back();
+    }
+
     async fn run(&mut self, statements: &str) -> sqlx::Result<()> {
         sqlx::raw_sql(AssertSqlSafe(statements)).execute(self.connection.get()?).await?;
         Ok(())
@@ -85,32 +100,5 @@ impl Reader for Session {
 
     fn messages(rows: Vec<MySqlRow>, table: &OutboxTable) -> Result<Vec<OutboxMessage>, StoreError> {
         decode_batch(rows.iter().map(row::message), table, Dialect::MySql, StoreOperation::Claim)
-    }
-}
-
-impl Holder for Session {
-    type Error = sqlx::Error;
-
-    fn error(error: sqlx::Error, operation: StoreOperation, table: &str, settling: Settling) -> StoreError {
-        Context { operation, table, settling }.error(error)
-    }
-
-    async fn verify(&mut self) -> sqlx::Result<()> {
-        self.run(VERIFY).await
-    }
-
-    async fn mark(mut self, published: Vec<MessageId>) -> sqlx::Result<Marked> {
-        let mark = sqlx::query(AssertSqlSafe(Arc::clone(&self.statements.mark)));
-        let mark = mark.bind(json_ids(&published).into_bytes()).execute(self.connection.get()?).await?;
-        // The settings come first in it: an error says that nothing is marked, or that nobody knows.
-        self.run(COMMIT).await?;
-        self.connection.give_back();
-        Ok(Marked { rows: mark.rows_affected(), committed: true })
-    }
-
-    async fn roll_back(mut self) -> sqlx::Result<()> {
-        self.run(ROLLBACK).await?;
-        self.connection.give_back();
-        Ok(())
     }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use outbox_core::{MessageId, NewMessage};
 use outbox_sql::check::Finding;
 use outbox_sql::dialect::Dialect;
-use outbox_sql::postgres::lock_key::creation_lock_key;
+use outbox_sql::postgres::check::create_if_missing;
 use outbox_sql::postgres::{AppendArrays, PayloadArray, PostgresStatements};
 use outbox_sql::postgres::{schema, wake};
 use outbox_sql::{InvalidTable, OutboxTable, append};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
-use super::check::compare;
+use super::driver::On;
 use super::error::append_error;
 use crate::AppendError;
 
@@ -86,17 +86,7 @@ impl PostgresTable {
     /// Close the connection with the future.
     pub async fn create_if_missing(&self, connection: &mut PgConnection) -> sqlx::Result<Vec<Finding>> {
         let mut transaction = connection.begin().await?;
-        sqlx::query("SELECT pg_catalog.pg_advisory_xact_lock($1)")
-            .persistent(false)
-            .bind(creation_lock_key(&self.description))
-            .execute(&mut *transaction)
-            .await?;
-        let found = if let Some(found) = compare(&self.description, &mut transaction).await? {
-            found
-        } else {
-            self.create(&mut transaction).await?;
-            Vec::new()
-        };
+        let found = create_if_missing(&mut On(&mut transaction), &self.description).await?;
         transaction.commit().await?;
         Ok(found)
     }

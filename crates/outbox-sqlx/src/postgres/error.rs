@@ -1,33 +1,12 @@
 //! What PostgreSQL's errors mean to the relay.
 
-use outbox_core::{Settling, StoreError, StoreOperation};
 use outbox_sql::Meaning;
 use outbox_sql::postgres::error::{
     APPEND_RIGHTS, NO_ADDRESS, NO_CONNECTION, NO_TLS, POOL_IS_BUSY, POOL_IS_CLOSED, meaning,
-    pooled_by_statement, relay_rights, unreadable,
+    pooled_by_statement, unreadable,
 };
 
 use crate::AppendError;
-
-/// What an operation was about, for its errors.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) operation: StoreOperation,
-    /// Schema and table, for a person to read.
-    pub(super) table: &'a str,
-    /// What the store does with a published row, which decides the rights that it needs.
-    pub(super) settling: Settling,
-    /// Whether statements have names.
-    pub(super) named: bool,
-}
-
-impl Context<'_> {
-    /// Says what a driver's error means, and what to do.
-    pub(super) fn error(self, error: sqlx::Error) -> StoreError {
-        meaning_of(&error, self.table, relay_rights(self.settling), self.named)
-            .store_error(self.operation, error)
-    }
-}
 
 /// Says why messages were not appended to a table, and what to do.
 pub(super) fn append_error(error: sqlx::Error, table: &str, named: bool) -> AppendError {
@@ -35,7 +14,7 @@ pub(super) fn append_error(error: sqlx::Error, table: &str, named: bool) -> Appe
 }
 
 /// `rights` are what the operation needs on the table; `named` is whether statements have names.
-fn meaning_of(error: &sqlx::Error, table: &str, rights: &str, named: bool) -> Meaning {
+pub(super) fn meaning_of(error: &sqlx::Error, table: &str, rights: &str, named: bool) -> Meaning {
     match error {
         sqlx::Error::PoolTimedOut => Meaning::may_go_away(POOL_IS_BUSY),
         sqlx::Error::PoolClosed => Meaning::stays(POOL_IS_CLOSED),

@@ -5,14 +5,12 @@
 //! processes.
 
 mod append;
-mod check;
-mod claim;
+mod driver;
 mod error;
 mod listen;
 mod notify;
 mod row;
 mod store;
-mod watermark;
 
 pub use outbox_sql::check::{Finding, Severity};
 pub use outbox_sql::postgres::Durability;

@@ -1,15 +1,15 @@
-//! From PostgreSQL's row to a message.
+//! From PostgreSQL's rows to the shared ones.
 
 use std::fmt;
-use std::time::Duration;
 
-use outbox_core::{Bytes, MessageId, OldestPending, TenantId, Timestamp};
+use outbox_core::Bytes;
+use outbox_sql::driver::{Answer, Value};
 use outbox_sql::postgres::{TIME_OIDS, micros_since_1970};
 use outbox_sql::row::{Cell, RawRow, Unreadable};
 use sqlx::error::BoxDynError;
 use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgRow, PgTypeInfo, PgValueRef};
-use sqlx::{Column, Decode, Postgres, Row, Type};
+use sqlx::{Column, Decode, Postgres, Row, Type, ValueRef as _};
 
 /// The rows of the claim's or the pending's statement. The columns are read by their place.
 ///
@@ -74,28 +74,39 @@ impl<'r> Decode<'r, Postgres> for SentTime {
     }
 }
 
-/// A row of the probe.
-pub(super) fn oldest(row: &PgRow) -> sqlx::Result<OldestPending> {
-    let tenant: String = row.try_get(0)?;
-    let tenant = TenantId::new(tenant).map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-    let id = MessageId::new(row.try_get(1)?);
-    let (micros, now): (Option<i64>, i64) = (row.try_get(2)?, row.try_get(3)?);
-    Ok(micros.map(Timestamp::from_micros).map_or_else(
-        || OldestPending::unreadable(tenant.clone(), id),
-        |occurred_at| {
-            let age: Duration = occurred_at.until(Timestamp::from_micros(now));
-            OldestPending::new(tenant.clone(), id, occurred_at, age)
-        },
-    ))
+/// A row of small values.
+pub(super) fn answer(row: &PgRow) -> Answer {
+    (0..row.len()).map(|column| value(row, column).unwrap_or_else(Value::Unreadable)).collect()
+}
+
+fn value(row: &PgRow, column: usize) -> Cell<Value> {
+    let found = row.try_get_raw(column).map_err(|error| unreadable(&error))?;
+    if found.is_null() {
+        return Ok(Value::Null);
+    }
+    let found = found.type_info();
+    let read = match found.oid() {
+        Some(Oid(16)) => row.try_get_unchecked(column).map(Value::Boolean),
+        Some(Oid(20)) => row.try_get_unchecked(column).map(Value::Integer),
+        Some(Oid(23)) => row.try_get_unchecked::<i32, _>(column).map(|number| Value::Integer(number.into())),
+        Some(Oid(701)) => row.try_get_unchecked(column).map(Value::Real),
+        Some(Oid(1009)) => row.try_get_unchecked(column).map(Value::Texts),
+        _ if <str as Type<Postgres>>::compatible(&found) => row.try_get_unchecked(column).map(Value::Text),
+        _ => return Err(Unreadable::new(format!("has the type {found}"))),
+    };
+    read.map_err(|error| unreadable(&error))
 }
 
 fn cell<'r, T: Decode<'r, Postgres>>(row: &'r PgRow, column: usize, readable: bool) -> Cell<Option<T>> {
-    let unreadable = |why: &dyn fmt::Display| Unreadable::new(format!("cannot be read: {why}"));
     if readable {
         return row.try_get_unchecked(column).map_err(|error| unreadable(&error));
     }
     let found = row.try_column(column).map_err(|error| unreadable(&error))?;
     Err(unreadable(&format_args!("its type is {}", found.type_info())))
+}
+
+fn unreadable(why: &dyn fmt::Display) -> Unreadable {
+    Unreadable::new(format!("cannot be read: {why}"))
 }
 
 fn required<T>(value: Option<T>) -> Cell<T> {

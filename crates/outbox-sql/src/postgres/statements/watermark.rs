@@ -22,8 +22,8 @@ pub struct WatermarkStatements {
     /// The same of these tenants alone, looked for one by one: an array of them, and one of ids, of which the lowest
     /// number is none.
     pub probe_named: Arc<str>,
-    /// What the table is like, the last number of its sequence and whether locks are shown: see
-    /// [`Suitability`](crate::postgres::watermark::Suitability), which has the columns in this order. No parameters.
+    /// What the table is like, the last number of its sequence and whether locks are shown: the fields of `Suitability`,
+    /// in this order. No parameters.
     pub facts: Arc<str>,
     /// The virtual transactions that hold a writer's lock on the table. To be sent after `facts` was, on the same
     /// connection. No parameters.

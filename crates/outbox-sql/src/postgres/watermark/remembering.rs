@@ -5,11 +5,12 @@ use std::sync::Arc;
 use outbox_core::{ClaimRequest, MessageId, StoreError, TenantId};
 
 use super::state::{Start, Watermarks};
+use crate::claim::Ending;
 use crate::settlement::HandedOut;
 
 /// What a claim has to tell the watermarks when it ends.
 #[derive(Debug)]
-pub struct Remembering {
+pub(crate) struct Remembering {
     watermarks: Arc<Watermarks>,
     tenant: TenantId,
     start: Start,
@@ -20,31 +21,25 @@ pub struct Remembering {
 
 impl Remembering {
     /// For a claim that began so.
-    pub fn new(watermarks: &Arc<Watermarks>, request: &ClaimRequest, start: Start) -> Self {
+    pub(crate) fn new(watermarks: &Arc<Watermarks>, request: &ClaimRequest, start: Start) -> Self {
         let (watermarks, tenant) = (Arc::clone(watermarks), request.tenant_id.clone());
         let is_whole = request.excluded_subjects.is_empty();
         Self { watermarks, tenant, start, is_whole, prefix: Vec::new() }
     }
+}
 
-    /// These, in order, of what the claim handed out are about to be settled.
-    pub fn settling(mut self, handed_out: &HandedOut, settled: &[MessageId]) -> Self {
+impl Ending for Remembering {
+    fn settling(&mut self, handed_out: &HandedOut, settled: &[MessageId]) {
         if self.is_whole {
             self.prefix = handed_out.prefix(settled).to_vec();
         }
-        self
     }
 
-    /// The settlement came to its end, and its commit is confirmed if that was no error.
-    pub fn settled(self, settled: &Result<(), StoreError>) {
-        if settled.is_ok() {
+    fn ended(&self, so: &Result<(), StoreError>) {
+        if so.is_ok() {
             self.watermarks.settled(&self.tenant, &self.start, &self.prefix);
         } else {
-            self.forget();
+            self.watermarks.forget();
         }
-    }
-
-    /// Something failed.
-    pub fn forget(&self) {
-        self.watermarks.forget();
     }
 }

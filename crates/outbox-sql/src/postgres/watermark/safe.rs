@@ -2,28 +2,47 @@
 
 use std::collections::BTreeSet;
 
+use crate::driver::Answer;
+use crate::row::Cell;
+
 /// What a database answers to [`WatermarkStatements::facts`](crate::postgres::WatermarkStatements::facts).
 #[derive(Debug, Clone, Default)]
-pub struct Suitability {
+pub(crate) struct Suitability {
     /// `pg_class.relkind`: `r` is a table.
-    pub kind: String,
+    pub(crate) kind: String,
     /// Whether it is a partition, or has children whose rows it shows.
-    pub related: bool,
+    pub(crate) related: bool,
     /// How many numbers a session takes at once from the sequence of the ids; `None` if there is no such sequence.
-    pub cache: Option<i64>,
+    pub(crate) cache: Option<i64>,
     /// What it counts by.
-    pub increment: Option<i64>,
+    pub(crate) increment: Option<i64>,
     /// Whether this role may read it.
-    pub may_read: Option<bool>,
+    pub(crate) may_read: Option<bool>,
     /// The last number that was drawn; `None` if there is none yet.
-    pub last: Option<i64>,
+    pub(crate) last: Option<i64>,
     /// Whether `pg_locks` shows the lock that the asking claim holds.
-    pub locks_are_shown: bool,
+    pub(crate) locks_are_shown: bool,
 }
 
 impl Suitability {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`Unreadable`](crate::row::Unreadable), if a value is none of these.
+    pub(crate) fn of(mut answer: Answer) -> Cell<Self> {
+        Ok(Self {
+            kind: answer.take(0)?,
+            related: answer.take(1)?,
+            cache: answer.take(2)?,
+            increment: answer.take(3)?,
+            may_read: answer.take(4)?,
+            last: answer.take(5)?,
+            locks_are_shown: answer.take(6)?,
+        })
+    }
+
     /// Why the table, called so, cannot have a watermark, and what to do; `None` if it can.
-    pub fn objection(&self, table: &str) -> Option<String> {
+    pub(crate) fn objection(&self, table: &str) -> Option<String> {
         let what = if self.kind != "r" || self.related {
             "it is partitioned, inherited from or no table, so that its writers lock another"
         } else if self.cache.is_none() {
@@ -41,7 +60,7 @@ impl Suitability {
     }
 
     /// The same, for a claim, which holds a lock that must be shown.
-    pub fn objection_of_claim(&self, table: &str) -> Option<String> {
+    pub(crate) fn objection_of_claim(&self, table: &str) -> Option<String> {
         self.objection(table).or_else(|| {
             (!self.locks_are_shown).then(|| {
                 format!(
@@ -55,11 +74,11 @@ impl Suitability {
 
 /// What a database answered about its writers.
 #[derive(Debug, Clone, Default)]
-pub struct SafeAnswer {
+pub(crate) struct SafeAnswer {
     /// The last number that was drawn from the sequence.
-    pub last: Option<i64>,
+    pub(crate) last: Option<i64>,
     /// The virtual transactions that held a writer's lock on the table after that.
-    pub writers: BTreeSet<String>,
+    pub(crate) writers: BTreeSet<String>,
 }
 
 /// The last number drawn, and who may have drawn lower ones and not ended yet.

@@ -12,7 +12,7 @@ use super::settings::Watermark;
 
 /// The watermarks of one store.
 #[derive(Debug)]
-pub struct Watermarks {
+pub(crate) struct Watermarks {
     settings: Watermark,
     state: Mutex<State>,
 }
@@ -34,7 +34,7 @@ struct State {
 /// A question for the safe id. An answer counts for what was there when it was asked.
 #[derive(Debug)]
 #[must_use]
-pub struct Asking {
+pub(crate) struct Asking {
     generation: u64,
     at: Duration,
     safe: Option<i64>,
@@ -44,31 +44,31 @@ pub struct Asking {
 /// Where the read of a claim begins, and what is known before it is sent.
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Start {
+pub(crate) struct Start {
     generation: u64,
     safe: Option<i64>,
     at: Duration,
     /// The watermark: the read begins with this id. `None` is from zero.
-    pub from: Option<i64>,
+    pub(crate) from: Option<i64>,
 }
 
 /// Where a probe begins with each tenant.
 #[derive(Debug)]
 #[must_use]
-pub struct ProbeStart {
+pub(crate) struct ProbeStart {
     generation: u64,
     raises: u64,
     at: Duration,
     is_of_all: bool,
     /// The tenants that are looked for one by one; if all are, those whose first entries are passed over.
-    pub tenants: Vec<TenantId>,
+    pub(crate) tenants: Vec<TenantId>,
     /// Where each of them begins, in the same order.
-    pub ids: Vec<i64>,
+    pub(crate) ids: Vec<i64>,
 }
 
 impl Watermarks {
     /// None yet.
-    pub fn new(settings: Watermark) -> Self {
+    pub(crate) fn new(settings: Watermark) -> Self {
         Self { settings, state: Mutex::default() }
     }
 
@@ -77,12 +77,12 @@ impl Watermarks {
     }
 
     /// Forgets all. To be called at every error: perhaps marks were taken back.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.state().forget();
     }
 
     /// Whether a claim should ask for the safe id before it reads. Only this one does then.
-    pub fn asks(&self) -> Option<Asking> {
+    pub(crate) fn asks(&self) -> Option<Asking> {
         let now = self.settings.clock.monotonic();
         let mut state = self.state();
         let is_time = state.asked_at.is_none_or(|asked_at| {
@@ -100,7 +100,7 @@ impl Watermarks {
     }
 
     /// Takes in what a table answered that suits.
-    pub fn told(&self, asking: &Asking, answer: SafeAnswer) {
+    pub(crate) fn told(&self, asking: &Asking, answer: SafeAnswer) {
         let now = self.settings.clock.monotonic();
         let mut state = self.state();
         if asking.generation == state.generation {
@@ -116,7 +116,7 @@ impl Watermarks {
     }
 
     /// Where a claim of this tenant begins. To be called before its read is sent.
-    pub fn start(&self, tenant: &TenantId) -> Start {
+    pub(crate) fn start(&self, tenant: &TenantId) -> Start {
         let at = self.settings.clock.monotonic();
         let look_every = self.settings.look_every;
         let state = self.state();
@@ -127,7 +127,7 @@ impl Watermarks {
     }
 
     /// Takes in the first id that a claim read. Says whether it has to be read again, from zero.
-    pub fn read(&self, request: &ClaimRequest, start: &Start, first: Option<i64>) -> bool {
+    pub(crate) fn read(&self, request: &ClaimRequest, start: &Start, first: Option<i64>) -> bool {
         if start.from.is_some_and(|from| first.is_some_and(|first| first <= from)) {
             // What had been settled is pending again.
             self.forget();
@@ -155,7 +155,7 @@ impl Watermarks {
 
     /// Takes in what is known to be settled of a claim that left no subject out: the first of the messages that it
     /// handed out, without a gap.
-    pub fn settled(&self, tenant: &TenantId, start: &Start, prefix: &[MessageId]) {
+    pub(crate) fn settled(&self, tenant: &TenantId, start: &Start, prefix: &[MessageId]) {
         let mut state = self.state();
         if start.generation != state.generation {
             return;
@@ -169,7 +169,7 @@ impl Watermarks {
     }
 
     /// Where a probe begins, that looks for these tenants one by one, or for all. To be called before it is sent.
-    pub fn start_probe(&self, named: Option<&[TenantId]>) -> ProbeStart {
+    pub(crate) fn start_probe(&self, named: Option<&[TenantId]>) -> ProbeStart {
         let at = self.settings.clock.monotonic();
         let state = self.state();
         let is_fresh = |mark: &Mark| !mark.is_due(at, self.settings.look_every);
@@ -192,7 +192,7 @@ impl Watermarks {
 
     /// Takes in what a probe answered: it looked from zero at each tenant that it was asked for, and had no
     /// watermark of.
-    pub fn probed(&self, start: &ProbeStart, answer: &[OldestPending]) {
+    pub(crate) fn probed(&self, start: &ProbeStart, answer: &[OldestPending]) {
         let now = self.settings.clock.monotonic();
         let mut state = self.state();
         if start.generation != state.generation {
@@ -243,7 +243,7 @@ impl ProbeStart {
     const ZERO: i64 = i64::MIN;
 
     /// Whether it passes over anything: else the statement without watermarks does.
-    pub fn passes_over(&self) -> bool {
+    pub(crate) fn passes_over(&self) -> bool {
         self.ids.iter().any(|id| *id != Self::ZERO)
     }
 }
