@@ -99,6 +99,8 @@ impl MySqlStore {
             kind: table.expect_text(0)?,
             engine: table.optional_text(1)?,
             comment: table.expect_text(2)?,
+            triggers: table.optional_text(3)?,
+            next_id: table.optional_text(4)?,
             columns: columns.iter().map(column).collect::<QueryResult<_>>()?,
             indexes: indexes(places.iter().map(place).collect::<QueryResult<Vec<_>>>()?),
         }))

@@ -11,7 +11,7 @@ use outbox_sql::deadline::within;
 use outbox_sql::sqlite::Place;
 use outbox_sql::sqlite::check::{
     ColumnFacts, DESCRIBE_BUSY_TIMEOUT, Facts, FileFacts, IndexFacts, IndexedColumn, TableFacts,
-    describe_columns, describe_indexes, describe_journal, describe_table, findings,
+    describe_columns, describe_dangers, describe_indexes, describe_journal, describe_table, findings,
 };
 use outbox_sql::sqlite::hold::try_lock_file;
 use outbox_sql::table::OutboxTable;
@@ -77,11 +77,15 @@ fn ask_table(table: &OutboxTable, connection: &mut SqliteConnection) -> Result<O
     let indexes =
         Statement::<_, (Text, Nullable<Text>, Nullable<Text>, Text, Bool)>::new(&describe_indexes(table))
             .load(connection)?;
-    Ok(Some(TableFacts {
+    let mut live = TableFacts {
         definition: definition.unwrap_or_default(),
         columns: columns.into_iter().map(column).collect(),
         indexes: IndexFacts::gather(indexes.into_iter().map(indexed)),
-    }))
+        ..TableFacts::default()
+    };
+    let dangers = describe_dangers(table, &live);
+    live.dangers = Statement::<_, (Text, Text)>::new(&dangers).load(connection)?;
+    Ok(Some(live))
 }
 
 fn column((name, data_type, key): (String, String, i64)) -> ColumnFacts {

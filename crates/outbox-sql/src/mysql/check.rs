@@ -1,11 +1,13 @@
 //! What a MySQL or MariaDB table and its server must be like.
 
 mod columns;
+mod dangers;
 mod server;
 
 use outbox_core::Settling;
 
 use self::columns::{check_claims, check_columns, check_index};
+use self::dangers::check_dangers;
 use self::server::check_server;
 use crate::check::Finding;
 use crate::dialect::Dialect;
@@ -19,17 +21,24 @@ SHOW VARIABLES WHERE Variable_name IN (
     'version', 'version_comment', 'autocommit', 'read_only', 'super_read_only', 'innodb_read_only', 'sql_mode',
     'binlog_format', 'log_bin', 'innodb_rollback_on_timeout', 'wsrep_on', 'group_replication_group_name',
     'group_replication_single_primary_mode', 'idle_transaction_timeout', 'idle_write_transaction_timeout',
-    'wait_timeout')";
+    'wait_timeout', 'innodb_flush_log_at_trx_commit', 'innodb_flush_method', 'sync_binlog', 'innodb_doublewrite')";
 
-/// Asks about a table: schema or null, name. Its type, engine and comment.
+/// Asks about a table: schema or null, name. Its type, engine and comment; the names of triggers that run before a row
+/// of it is written, marked or deleted, as far as this user may see them; how many ids it has given.
 pub const DESCRIBE_TABLE: &str = "\
-SELECT cast(TABLE_TYPE AS char), cast(ENGINE AS char), cast(TABLE_COMMENT AS char)
-FROM information_schema.TABLES
+SELECT cast(t.TABLE_TYPE AS char), cast(t.ENGINE AS char), cast(t.TABLE_COMMENT AS char),
+       (SELECT group_concat(cast(g.TRIGGER_NAME AS char) ORDER BY g.TRIGGER_NAME SEPARATOR ', ')
+        FROM information_schema.TRIGGERS AS g
+        WHERE g.EVENT_OBJECT_SCHEMA = t.TABLE_SCHEMA AND g.EVENT_OBJECT_TABLE = t.TABLE_NAME
+          AND g.ACTION_TIMING = 'BEFORE'),
+       cast(t.AUTO_INCREMENT AS char)
+FROM information_schema.TABLES AS t
 WHERE TABLE_SCHEMA = coalesce(convert(? USING utf8mb4), database()) AND TABLE_NAME = convert(? USING utf8mb4)";
 
-/// Asks about its columns: schema or null, name.
+/// Asks about its columns: schema or null, name. What else a column is says too whether it has a default.
 pub const DESCRIBE_COLUMNS: &str = "\
-SELECT cast(COLUMN_NAME AS char), cast(COLUMN_TYPE AS char), cast(IS_NULLABLE AS char), cast(EXTRA AS char),
+SELECT cast(COLUMN_NAME AS char), cast(COLUMN_TYPE AS char), cast(IS_NULLABLE AS char),
+       cast(concat(EXTRA, CASE WHEN coalesce(COLUMN_DEFAULT, 'NULL') = 'NULL' THEN '' ELSE ' default' END) AS char),
        cast(PRIVILEGES AS char)
 FROM information_schema.COLUMNS
 WHERE TABLE_SCHEMA = coalesce(convert(? USING utf8mb4), database()) AND TABLE_NAME = convert(? USING utf8mb4)";
@@ -77,6 +86,10 @@ pub struct TableFacts {
     pub engine: Option<String>,
     /// Its comment.
     pub comment: String,
+    /// The triggers that run before a row of it is written, marked or deleted.
+    pub triggers: Option<String>,
+    /// The next id, in digits.
+    pub next_id: Option<String>,
     /// Its columns.
     pub columns: Vec<ColumnFacts>,
     /// Its indexes.
@@ -92,7 +105,7 @@ pub struct ColumnFacts {
     pub column_type: String,
     /// Whether it takes null.
     pub nullable: bool,
-    /// What else it is: `auto_increment`.
+    /// What else it is: `auto_increment`, `on update current_timestamp()`, `VIRTUAL GENERATED`, `default`.
     pub extra: String,
     /// What this user may do with it: `select,insert,update`.
     pub privileges: String,
@@ -133,6 +146,7 @@ pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
         ))),
         Some(live) => {
             check_table(&name, live, &mut found);
+            check_dangers(table, live, &name, &mut found);
             check_columns(table, live, &name, &mut found);
             check_index(table, live, &name, &mut found);
             if facts.may_settle == Some(false) {

@@ -1,8 +1,11 @@
 //! What a SQLite table and its database must be like.
 
+mod dangers;
 mod index;
 mod words;
 
+use self::dangers::check_dangers;
+pub use self::dangers::describe_dangers;
 use self::index::check_indexes;
 use self::words::words;
 use crate::check::Finding;
@@ -79,6 +82,8 @@ pub struct TableFacts {
     pub columns: Vec<ColumnFacts>,
     /// Its indexes.
     pub indexes: Vec<IndexFacts>,
+    /// What [`describe_dangers`] answered: what it is, and more about it.
+    pub dangers: Vec<(String, String)>,
 }
 
 impl TableFacts {
@@ -143,7 +148,10 @@ pub struct IndexedColumn {
 pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     match &facts.table {
-        Some(live) => check_table(table, live, &mut found),
+        Some(live) => {
+            check_table(table, live, &mut found);
+            check_dangers(table, live, facts.file.is_some(), &mut found);
+        }
         None => found.push(Finding::error(format!(
             "there is no table {}: run its DDL (SqliteTable::ddl) or its migration",
             table.display_name(Dialect::Sqlite)
@@ -206,6 +214,11 @@ fn check_file(file: &FileFacts, found: &mut Vec<Finding>) {
         found.push(Finding::error(
             "the journal is off, so that nothing rolls back: what the application gave up would be published; use WAL \
              (PRAGMA journal_mode = WAL)",
+        ));
+    } else if journal.eq_ignore_ascii_case("memory") {
+        found.push(Finding::warning(
+            "the journal is in memory: a process that dies while it writes leaves the database damaged, or with a part \
+             of a transaction; use WAL (PRAGMA journal_mode = WAL)",
         ));
     } else if !journal.eq_ignore_ascii_case("wal") {
         found.push(Finding::warning(format!(

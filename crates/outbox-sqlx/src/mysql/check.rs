@@ -120,6 +120,8 @@ async fn ask_table(
         kind: table.try_get(0)?,
         engine: table.try_get(1)?,
         comment: table.try_get(2)?,
+        triggers: table.try_get(3)?,
+        next_id: table.try_get(4)?,
         columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,
         indexes: indexes(places.collect::<sqlx::Result<Vec<_>>>()?),
     }))

@@ -8,7 +8,7 @@ use outbox_sql::check::Finding;
 use outbox_sql::deadline::within;
 use outbox_sql::sqlite::check::{
     ColumnFacts, DESCRIBE_BUSY_TIMEOUT, Facts, FileFacts, IndexFacts, IndexedColumn, TableFacts,
-    describe_columns, describe_indexes, describe_journal, describe_table, findings,
+    describe_columns, describe_dangers, describe_indexes, describe_journal, describe_table, findings,
 };
 use outbox_sql::sqlite::hold::try_lock_file;
 use outbox_sql::sqlite::{MemoryDatabase, Place};
@@ -92,12 +92,16 @@ async fn ask_table(
         sqlx::query_scalar(AssertSqlSafe(describe_table(table))).fetch_optional(&mut *connection).await?;
     let Some(definition) = definition else { return Ok(None) };
     let columns = sqlx::query(AssertSqlSafe(describe_columns(table))).fetch_all(&mut *connection).await?;
-    let indexes = sqlx::query(AssertSqlSafe(describe_indexes(table))).fetch_all(connection).await?;
-    Ok(Some(TableFacts {
+    let indexes = sqlx::query(AssertSqlSafe(describe_indexes(table))).fetch_all(&mut *connection).await?;
+    let mut live = TableFacts {
         definition: definition.unwrap_or_default(),
         columns: columns.iter().map(column).collect::<sqlx::Result<_>>()?,
         indexes: IndexFacts::gather(indexes.iter().map(indexed).collect::<sqlx::Result<Vec<_>>>()?),
-    }))
+        ..TableFacts::default()
+    };
+    let dangers = describe_dangers(table, &live);
+    live.dangers = sqlx::query_as(AssertSqlSafe(dangers)).fetch_all(connection).await?;
+    Ok(Some(live))
 }
 
 fn column(row: &SqliteRow) -> sqlx::Result<ColumnFacts> {

@@ -91,6 +91,7 @@ macro_rules! __sqlite_list {
             store {
                 check:
                     a_check_finds_what_does_not_suit
+                    what_can_break_a_promise_is_found
                     the_index_that_a_check_asks_for_is_the_one_that_it_finds
                     a_journal_that_cannot_roll_back_is_an_error;
                 namesakes:

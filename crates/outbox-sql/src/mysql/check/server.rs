@@ -51,6 +51,7 @@ pub(super) fn check_server(facts: &Facts, found: &mut Vec<Finding>) {
              every replica and every writer use one and the same server",
         ));
     }
+    check_durability(facts, found);
     for setting in ["idle_transaction_timeout", "idle_write_transaction_timeout"] {
         if let Some(seconds) = facts.setting(setting).filter(|seconds| *seconds != "0") {
             found.push(Finding::warning(format!(
@@ -58,6 +59,38 @@ pub(super) fn check_server(facts: &Facts, found: &mut Vec<Finding>) {
                  transactions have to be shorter"
             )));
         }
+    }
+}
+
+/// What a crash may take back: a message that was published, or its mark.
+fn check_durability(facts: &Facts, found: &mut Vec<Finding>) {
+    if let Some(value) = facts.setting("innodb_flush_log_at_trx_commit").filter(|value| *value != "1") {
+        found.push(Finding::warning(format!(
+            "innodb_flush_log_at_trx_commit is {value}: a crash may take back what was committed and published, and its \
+             id is issued again; set it to 1"
+        )));
+    }
+    if let Some(method) = facts.setting("innodb_flush_method").filter(|method| method.contains("nosync")) {
+        found.push(Finding::warning(format!(
+            "innodb_flush_method is {method}: a crash of the machine may take back what was committed and published, and \
+             damage the table"
+        )));
+    }
+    if facts
+        .setting("innodb_doublewrite")
+        .is_some_and(|value| value.eq_ignore_ascii_case("OFF") || value == "0")
+    {
+        found.push(Finding::warning(
+            "innodb_doublewrite is off: a crash of the machine may damage the table; switch it on, unless the file \
+             system writes whole pages",
+        ));
+    }
+    let not_synced = facts.setting("sync_binlog").filter(|value| facts.is_on("log_bin") && *value != "1");
+    if let Some(value) = not_synced {
+        found.push(Finding::warning(format!(
+            "sync_binlog is {value}: after a crash a replica may have what the server took back, or lack what it kept; \
+             set it to 1"
+        )));
     }
 }
 

@@ -21,6 +21,7 @@ fn table_facts(columns: Vec<ColumnFacts>, rows: &[(&str, &str, bool)]) -> TableF
         comment: version_comment(),
         columns,
         indexes: indexes(rows),
+        ..TableFacts::default()
     }
 }
 
@@ -74,6 +75,33 @@ fn errors(change: impl FnOnce(&mut Facts)) -> String {
 #[test]
 fn nothing_is_found_where_all_is_well() {
     assert_eq!(found(|_| {}), []);
+}
+
+/// What a crash may take back is told of, and an end of the ids.
+#[test]
+fn what_may_break_a_promise_is_a_warning() {
+    let setting = |name: &str, value: &str| {
+        let more = [("log_bin", "ON"), (name, value)].map(|(name, value)| (name.into(), value.into()));
+        found(|facts| facts.settings.extend(more))
+    };
+    for (name, value, is_fine) in [
+        ("innodb_flush_log_at_trx_commit", "1", true),
+        ("innodb_flush_log_at_trx_commit", "2", false),
+        ("innodb_flush_method", "O_DIRECT", true),
+        ("innodb_flush_method", "nosync", false),
+        ("innodb_doublewrite", "ON", true),
+        ("innodb_doublewrite", "OFF", false),
+        ("sync_binlog", "1", true),
+        ("sync_binlog", "0", false),
+    ] {
+        let found = setting(name, value);
+        assert_eq!(found.is_empty(), is_fine, "{name} {value}: {found:?}");
+        assert!(found.iter().all(|finding| finding.severity == Severity::Warning));
+        assert!(found.iter().all(|finding| finding.message.contains(&format!("{name} is "))), "{found:?}");
+    }
+    let next = |id: &str| found(|facts| facts.table.as_mut().unwrap().next_id = Some(id.to_owned()));
+    assert_eq!(next("8000000000000000000"), []);
+    assert!(next("9000000000000000000")[0].message.contains("near the end"));
 }
 
 #[test]

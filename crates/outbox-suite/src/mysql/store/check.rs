@@ -34,6 +34,27 @@ pub(crate) async fn what_does_not_suit_the_store_is_found(driver: Driver) {
             "has the engine MyISAM",
         ),
         (
+            "ALTER TABLE outbox_message MODIFY published_at datetime(6) NULL ON UPDATE CURRENT_TIMESTAMP(6)"
+                .to_owned(),
+            "ALTER TABLE outbox_message MODIFY published_at datetime(6) NULL".to_owned(),
+            "published_at is set by every UPDATE",
+        ),
+        (
+            "ALTER TABLE outbox_message MODIFY published_at datetime(6) NULL DEFAULT CURRENT_TIMESTAMP(6)"
+                .to_owned(),
+            "ALTER TABLE outbox_message MODIFY published_at datetime(6) NULL".to_owned(),
+            "born marked",
+        ),
+        (
+            format!(
+                "GRANT TRIGGER ON {db}.outbox_message TO {STORE}@'%'; CREATE TRIGGER {db}.spoils BEFORE INSERT \
+                 ON {db}.outbox_message FOR EACH ROW SET NEW.published_at = utc_timestamp(6)",
+                db = database.name
+            ),
+            format!("DROP TRIGGER {}.spoils", database.name),
+            "is written, marked or deleted (spoils)",
+        ),
+        (
             "DELETE FROM outbox_message_claims".to_owned(),
             "INSERT INTO outbox_message_claims (tenant_id) VALUES (x'')".to_owned(),
             "lacks its empty row",

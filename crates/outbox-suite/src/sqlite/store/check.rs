@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outbox_sql::check::Severity;
+use outbox_sql::check::{Finding, Severity};
 use outbox_sql::{Columns, OutboxTable};
 
 use crate::sqlite::Driver;
@@ -44,6 +44,73 @@ pub(crate) async fn a_journal_that_cannot_roll_back_is_an_error(driver: Driver) 
     execute(&database, "PRAGMA journal_mode = DELETE").await;
     let store = database.store_as(&database.open().setup("PRAGMA journal_mode = OFF"));
     assert!(errors(&store.check().await.expect("a check")).contains("the journal is off"));
+}
+
+/// What can break a promise though the table fits is found: an error where it does, a warning where it may.
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn what_can_break_a_promise_is_found(driver: Driver) {
+    let columns = "id INTEGER PRIMARY KEY AUTOINCREMENT, tenant_id TEXT NOT NULL, kind TEXT NOT NULL, \
+                   subject_id TEXT NOT NULL, payload BLOB, headers TEXT, occurred_at INTEGER NOT NULL";
+    let make = |columns: &str| {
+        format!(
+            "DROP TABLE outbox_message; CREATE TABLE outbox_message ({columns}); \
+             CREATE INDEX i ON outbox_message (tenant_id, id) WHERE published_at IS NULL"
+        )
+    };
+    let trigger =
+        |when: &str, body: &str| format!("CREATE TRIGGER t {when} ON outbox_message BEGIN {body}; END");
+    for (breaks, severity, says) in [
+        (make(&format!("{columns}, published_at INTEGER DEFAULT 0")), Severity::Error, "born marked"),
+        (
+            make(&format!("{columns}, published_at INTEGER GENERATED ALWAYS AS (1) VIRTUAL")),
+            Severity::Error,
+            "born marked",
+        ),
+        (
+            make(&format!("{}, published_at INTEGER", columns.replace("AUTO", "ON CONFLICT REPLACE AUTO"))),
+            Severity::Warning,
+            "ON CONFLICT",
+        ),
+        (trigger("BEFORE UPDATE", "SELECT RAISE(IGNORE)"), Severity::Warning, "the trigger t"),
+        (
+            trigger("AFTER INSERT", "UPDATE outbox_message SET published_at = 1"),
+            Severity::Warning,
+            "the trigger t",
+        ),
+        (
+            "INSERT INTO outbox_message VALUES (9, 'a', 'k', 's', NULL, NULL, 0, NULL); DELETE FROM sqlite_sequence"
+                .to_owned(),
+            Severity::Error,
+            "the sequence of main.outbox_message is behind its rows (row 9)",
+        ),
+        (
+            "INSERT INTO outbox_message VALUES (9, 'a', 'k', 's', NULL, NULL, 0, NULL); \
+             UPDATE sqlite_sequence SET seq = 8"
+                .to_owned(),
+            Severity::Error,
+            "is behind its rows (row 9)",
+        ),
+    ] {
+        let database = FileDatabase::new(driver).await;
+        execute(&database, &breaks).await;
+        let found = database.store().check().await.expect("a check");
+        let says = |finding: &&Finding| finding.severity == severity && finding.message.contains(says);
+        assert!(found.iter().any(|finding| says(&finding)), "{breaks}: {found:#?}");
+    }
+    // What breaks nothing is not told of: here, an application that keeps count of its rows.
+    let database = FileDatabase::new(driver).await;
+    let count = "CREATE TABLE counted (id); INSERT INTO outbox_message VALUES (9, 'a', 'k', 's', NULL, NULL, 0, NULL)";
+    execute(&database, &format!("{count}; {}", trigger("AFTER INSERT", "INSERT INTO counted VALUES (1)")))
+        .await;
+    assert_eq!(database.store().check().await.expect("a check"), []);
+    let unsynchronized = database.store_as(&database.open().setup("PRAGMA synchronous = OFF"));
+    let found = unsynchronized.check().await.expect("a check");
+    assert!(found.len() == 1 && found[0].message.contains("synchronous is OFF"), "{found:#?}");
+    let database = FileDatabase::new(driver).await;
+    execute(&database, "PRAGMA journal_mode = DELETE").await;
+    let in_memory = database.store_as(&database.open().setup("PRAGMA journal_mode = MEMORY"));
+    let found = in_memory.check().await.expect("a check");
+    assert!(found.len() == 1 && found[0].message.contains("the journal is in memory"), "{found:#?}");
 }
 
 /// The statement that the check proposes is one that it is content with.
