@@ -93,6 +93,11 @@ impl Shared {
         self.place.get_or_try_init(|| place::find(&self.connections, schema, operation)).await
     }
 
+    /// Whether what is published could be marked: a probe asks each time.
+    fn verify_writable(&self, operation: StoreOperation) -> Result<(), StoreError> {
+        self.place.get().map_or(Ok(()), Place::verify_writable).map_err(|error| error.error(operation))
+    }
+
     /// Whether the database is still where it was. For after a statement: it may have run in another file.
     pub(super) fn verify_place(&self, operation: StoreOperation) -> Result<(), StoreError> {
         self.place.get().map_or(Ok(()), Place::verify).map_err(|error| error.error(operation))
@@ -167,6 +172,7 @@ impl Shared {
         });
         let rows = rows.await.map_err(|failure| store_error(OPERATION, failure))?;
         self.verify_place(OPERATION)?;
+        self.verify_writable(OPERATION)?;
         Ok(rows.into_iter().flatten().collect())
     }
 

@@ -35,6 +35,17 @@ pub enum DatabaseFileError {
         /// The name.
         path: PathBuf,
     },
+    /// Nothing can be written there: the file, or the directory for its journal and for lock files.
+    #[error(
+        "{} takes no writes any more ({source}), so that nothing could be marked: nothing is published before it does",
+        shown(path)
+    )]
+    ReadOnly {
+        /// The file or its directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
     /// The operating system does not tell.
     #[error("whether {} is still the same file cannot be found out", shown(path))]
     Unseen {
@@ -51,6 +62,7 @@ impl DatabaseFileError {
         let message = self.to_string();
         match self {
             Self::Replaced { .. } => StoreError::permanent(operation, message),
+            error @ Self::ReadOnly { .. } => StoreError::permanent(operation, message).with_source(error),
             error => StoreError::transient(operation, message).with_source(error),
         }
     }
@@ -101,6 +113,35 @@ impl DatabaseFile {
         }
         Ok(())
     }
+}
+
+impl DatabaseFile {
+    /// Whether this process may still write to it and beside it: an operating system makes a file system read-only after
+    /// an error of its disk, and connections that are open do not say so before they write.
+    ///
+    /// # Errors
+    /// [`DatabaseFileError`], if it may not.
+    pub fn verify_writable(&self) -> Result<(), DatabaseFileError> {
+        for path in std::iter::once(self.path()).chain(self.path.parent()) {
+            may_write(path)
+                .map_err(|source| DatabaseFileError::ReadOnly { path: path.to_owned(), source })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+fn may_write(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?)
+}
+
+/// Elsewhere a mode says so, and nothing else is known.
+#[cfg(not(unix))]
+fn may_write(path: &Path) -> io::Result<()> {
+    if path.metadata()?.permissions().readonly() && path.is_file() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(())
 }
 
 fn look_at(path: &Path) -> Result<Option<FileIdentity>, DatabaseFileError> {

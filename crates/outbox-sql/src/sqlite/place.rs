@@ -135,6 +135,17 @@ impl Place {
         }
     }
 
+    /// Whether what is published could be marked, as far as the operating system tells.
+    ///
+    /// # Errors
+    /// [`DatabaseFileError`], if the file, or its directory, takes no writes.
+    pub fn verify_writable(&self) -> Result<(), DatabaseFileError> {
+        match self {
+            Self::File(file) => file.verify_writable(),
+            Self::Memory(_) => Ok(()),
+        }
+    }
+
     /// Whether a connection may be set to read what others have not committed (`read_uncommitted`, which counts where
     /// connections share their cache): then each has to be asked.
     pub fn may_read_uncommitted(&self) -> bool {

@@ -126,6 +126,11 @@ impl Shared {
         self.place.get()
     }
 
+    /// Whether what is published could be marked: a probe asks each time.
+    fn verify_writable(&self, operation: StoreOperation) -> Result<(), StoreError> {
+        self.place.get().map_or(Ok(()), Place::verify_writable).map_err(|error| error.error(operation))
+    }
+
     /// Whether the database is still where it was. For after a statement: it may have run in another file.
     pub(super) fn verify_place(&self, operation: StoreOperation) -> Result<(), StoreError> {
         self.place.get().map_or(Ok(()), Place::verify).map_err(|error| error.error(operation))
@@ -163,6 +168,7 @@ impl Shared {
         let rows = async { probe.fetch_all(connection.get()?).await };
         let rows = rows.await.map_err(|error| store_error(OPERATION, error))?;
         self.verify_place(OPERATION)?;
+        self.verify_writable(OPERATION)?;
         Ok(rows.iter().filter_map(row::oldest).collect())
     }
 

@@ -62,6 +62,8 @@ macro_rules! __sqlite_list {
                     each_hostile_row_stops_its_own_tenant_and_is_named
                     a_read_only_database_fails_the_claim
                     the_first_claim_does_not_wait_for_a_writer;
+                read_only:
+                    a_database_that_became_read_only_turns_health_red_and_nothing_is_claimed;
                 links:
                     a_link_turned_to_another_database_marks_nothing_there;
                 lock_file:
