@@ -38,7 +38,7 @@ use std::time::Duration;
 use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, Store};
 
 pub use crate::append::AppendError;
-pub use crate::store::{AnyStore, Check, Setting};
+pub use crate::store::{AnyStore, Check, Setting, of_any_server};
 
 /// Far more than anything here takes; a test that reaches it fails.
 pub const BOUND: Duration = Duration::from_secs(50);

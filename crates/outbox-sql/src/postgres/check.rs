@@ -1,10 +1,15 @@
 //! What a PostgreSQL table and its server must be like.
 
 mod ask;
+mod dangers;
+mod indexes;
 
 use outbox_core::Settling;
 
 pub use self::ask::create_if_missing;
+use self::dangers::Dangers;
+pub(super) use self::dangers::{DESCRIBE_DANGERS, describe_sequence};
+use self::indexes::check_indexes;
 
 use crate::check::Finding;
 use crate::dialect::Dialect;
@@ -14,11 +19,17 @@ use crate::postgres::schema::version_comment;
 use crate::table::{OutboxTable, PayloadType, TimeType};
 
 /// Asks about the server and its database: is it a standby, are transactions read-only by default, the encoding, how
-/// full the queue of notifications is.
+/// full the queue of notifications is; which settings are off that keep what was committed, and which extensions there
+/// are that let several servers take writes.
 pub(crate) const DESCRIBE_SERVER: &str = "\
 SELECT pg_catalog.pg_is_in_recovery(),
        pg_catalog.current_setting('default_transaction_read_only') OPERATOR(pg_catalog.=) 'on',
-       pg_catalog.current_setting('server_encoding'), pg_catalog.pg_notification_queue_usage()";
+       pg_catalog.current_setting('server_encoding'), pg_catalog.pg_notification_queue_usage(),
+       (SELECT pg_catalog.array_agg(s.setting)
+        FROM (VALUES ('fsync'), ('full_page_writes'), ('synchronous_commit')) AS s (setting)
+        WHERE pg_catalog.current_setting(s.setting) OPERATOR(pg_catalog.=) 'off'),
+       (SELECT pg_catalog.array_agg(e.extname::pg_catalog.text) FROM pg_catalog.pg_extension AS e
+        WHERE e.extname OPERATOR(pg_catalog.=) ANY ('{bdr,citus,pgactive,spock}'::pg_catalog.name[]))";
 
 /// Asks which session of the server this is.
 pub(crate) const SESSION: &str = "SELECT pg_catalog.pg_backend_pid()";
@@ -76,6 +87,10 @@ pub(crate) struct Facts {
     pub(crate) encoding: String,
     /// How full the server's queue of notifications is, from 0 to 1.
     pub(crate) notification_queue: f64,
+    /// Which settings are off that keep what was committed.
+    pub(crate) off: Vec<String>,
+    /// Which extensions there are that let several servers take writes.
+    pub(crate) primaries: Vec<String>,
     /// What it means that two connections came to one server session, with a transaction pooler between. `None` if they
     /// did not, or it does not matter because no statement has a name.
     pub(crate) pooled: Option<Finding>,
@@ -102,6 +117,8 @@ pub(crate) struct TableFacts {
     pub(crate) columns: Vec<ColumnFacts>,
     /// Its indexes.
     pub(crate) indexes: Vec<IndexFacts>,
+    /// What can break a promise though all of this fits.
+    pub(crate) dangers: Dangers,
 }
 
 /// What the database said about a column.
@@ -167,6 +184,7 @@ pub(crate) fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
             facts.notification_queue * 100.0
         )));
     }
+    dangers::check_server(&facts.off, &facts.primaries, &mut found);
     found.extend(facts.pooled.clone());
     let Some(live) = &facts.table else {
         found.push(Finding::error(format!(
@@ -218,6 +236,7 @@ pub(crate) fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
         }
     }
     check_indexes(table, live, &name, &mut found);
+    found.extend(live.dangers.findings(table));
     found.extend(facts.no_watermark.clone().map(Finding::error));
     found
 }
@@ -292,44 +311,5 @@ fn types_of(table: &OutboxTable, part: &str) -> &'static [&'static str] {
             TimeType::UtcMillis => &["timestamp(3) without time zone", "timestamp without time zone"],
         },
         _ => TEXT,
-    }
-}
-
-fn check_indexes(table: &OutboxTable, live: &TableFacts, name: &str, found: &mut Vec<Finding>) {
-    let columns = table.columns();
-    let word = |name: &str| quote(name, Dialect::Postgres);
-    if !live
-        .indexes
-        .iter()
-        .any(|index| index.unique && index.predicate.is_none() && index.columns == [columns.id.as_str()])
-    {
-        found.push(Finding::error(format!(
-            "{name}.{} is not unique, and subscribers deduplicate by it: make it the primary key",
-            columns.id
-        )));
-    }
-    let pending = [columns.tenant_id.as_str(), columns.id.as_str()];
-    // PostgreSQL writes a name with quotes only where it needs them.
-    let predicates =
-        [format!("({} IS NULL)", columns.published_at), format!("({} IS NULL)", word(&columns.published_at))];
-    let serves = |index: &&IndexFacts| {
-        index.columns == pending
-            && index.predicate.as_ref().is_some_and(|predicate| predicates.contains(predicate))
-    };
-    let ddl = format!(
-        "CREATE INDEX CONCURRENTLY ON {} ({}, {}) WHERE {} IS NULL",
-        table.quoted(Dialect::Postgres),
-        word(pending[0]),
-        word(pending[1]),
-        word(&columns.published_at)
-    );
-    match live.indexes.iter().find(serves) {
-        None => found.push(Finding::warning(format!(
-            "{name} has no index of what is pending, and every claim reads what was ever published: {ddl}"
-        ))),
-        Some(index) if !index.valid => found.push(Finding::warning(format!(
-            "the index of what is pending in {name} is not complete: drop it, then {ddl}"
-        ))),
-        Some(_) => {}
     }
 }

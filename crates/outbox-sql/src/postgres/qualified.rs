@@ -10,7 +10,10 @@ use super::{
     ServerTraits, TRANSACTION, WatermarkStatements, claim_settings,
 };
 use super::{schema, wake};
-use crate::postgres::check::{DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, SESSION};
+use crate::postgres::check::{
+    DESCRIBE_COLUMNS, DESCRIBE_DANGERS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, SESSION,
+    describe_sequence,
+};
 use crate::table::{Columns, OutboxTable, PayloadType};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -62,6 +65,7 @@ fn statements() -> Result<Vec<String>, Box<dyn std::error::Error>> {
         DESCRIBE_TABLE,
         DESCRIBE_COLUMNS,
         DESCRIBE_INDEXES,
+        DESCRIBE_DANGERS,
         wake::IS_LISTENING,
     ];
     let mut all: Vec<String> = texts.map(str::to_owned).into();
@@ -75,6 +79,7 @@ fn statements() -> Result<Vec<String>, Box<dyn std::error::Error>> {
         OutboxTable::default().with_payload_type(PayloadType::Jsonb),
         OutboxTable::new("a = b(c)").with_columns(without_headers),
     ] {
+        all.push(describe_sequence(&table));
         all.extend([schema::create_table(&table)?, wake::notify(&table)]);
         all.extend([wake::notify_trigger_ddl(&table)?, wake::drop_notify_trigger_ddl(&table)?]);
         let marking = PostgresStatements::new(&table)?;

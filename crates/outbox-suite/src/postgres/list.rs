@@ -79,6 +79,8 @@ macro_rules! __postgres_list {
                     the_table_of_the_pasted_prisma_model_suits_the_store
                     each_fault_of_a_table_is_found
                     a_wrong_description_is_found
+                    what_can_break_a_promise_is_found
+                    what_breaks_no_promise_is_not_told_of
                     a_read_only_default_is_found;
                 guards:
                     a_claim_is_read_committed_where_the_default_is_repeatable_read

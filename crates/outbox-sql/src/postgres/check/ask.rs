@@ -5,8 +5,8 @@ use std::time::Duration;
 use outbox_core::{StoreError, StoreOperation};
 
 use super::{
-    ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, Facts, IndexFacts,
-    SESSION, TableFacts, findings,
+    ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_DANGERS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE,
+    Facts, IndexFacts, SESSION, TableFacts, describe_sequence, findings,
 };
 use crate::check::Finding;
 use crate::deadline::within;
@@ -102,7 +102,25 @@ async fn ask_table<A: Asking>(
     let oid = [Bind::Integer(found.take(0).map_err(A::unreadable)?)];
     let columns = connection.ask(Question::unnamed(DESCRIBE_COLUMNS, &oid)).await?;
     let indexes = connection.ask(Question::unnamed(DESCRIBE_INDEXES, &oid)).await?;
-    TableFacts::of(found, columns, indexes).map(Some).map_err(A::unreadable)
+    let mut live = TableFacts::of(found, columns, indexes).map_err(A::unreadable)?;
+    let names = table.columns();
+    let [oid] = oid;
+    let about = [oid, Bind::Text(&names.id), Bind::Text(&names.published_at)];
+    let dangers = connection.ask(Question::unnamed(DESCRIBE_DANGERS, &about)).await?;
+    let told = |mut danger: Answer| Ok((danger.take(0)?, danger.take(1)?));
+    live.dangers.found = dangers.into_iter().map(told).collect::<Cell<_>>().map_err(A::unreadable)?;
+    let numbered = |column: &ColumnFacts| {
+        column.name == names.id && column.may_select && column.sequence_cache.is_some()
+    };
+    if live.columns.iter().any(numbered) {
+        let behind = connection.ask(Question::plain(describe_sequence(table))).await?;
+        live.dangers.behind = behind.into_iter().next().map(told_both).transpose().map_err(A::unreadable)?;
+    }
+    Ok(Some(live))
+}
+
+fn told_both(mut answer: Answer) -> Cell<(String, String)> {
+    Ok((answer.take(0)?, answer.take(1)?))
 }
 
 impl Facts {
@@ -112,6 +130,8 @@ impl Facts {
             read_only_by_default: answer.take(1)?,
             encoding: answer.take(2)?,
             notification_queue: answer.take(3)?,
+            off: answer.take::<Option<_>>(4)?.unwrap_or_default(),
+            primaries: answer.take::<Option<_>>(5)?.unwrap_or_default(),
             ..Self::default()
         })
     }
@@ -126,6 +146,7 @@ impl TableFacts {
             may_delete: table.take(4)?,
             columns: columns.into_iter().map(ColumnFacts::of).collect::<Cell<_>>()?,
             indexes: indexes.into_iter().map(IndexFacts::of).collect::<Cell<_>>()?,
+            ..Self::default()
         })
     }
 }

@@ -1,5 +1,6 @@
 //! What `check` finds, and that it finds nothing where all is well.
 
+use outbox_sql::check::{Finding, Severity};
 use outbox_sql::{Columns, OutboxTable, PayloadType, TimeType};
 
 use crate::postgres::{Database, Driver, ROLE};
@@ -112,6 +113,121 @@ pub(crate) async fn a_wrong_description_is_found(driver: Driver) {
     let found = found(&database, &described).await.join("\n");
     assert!(found.contains("no column \"typ\" (kind)"), "{found}");
     assert!(found.contains("occurred_at is timestamp with time zone"), "{found}");
+    database.drop().await;
+}
+
+/// What can break a promise though the table fits is found: an error where it does, a warning where it may.
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn what_can_break_a_promise_is_found(driver: Driver) {
+    let database = Database::create(driver).await;
+    let table = OutboxTable::default();
+    let alter = "ALTER TABLE outbox_message";
+    let sequence = "ALTER SEQUENCE outbox_message_id_seq";
+    let row = "INSERT INTO outbox_message (id, tenant_id, kind, subject_id) VALUES (9, 'a', 'k', 's')";
+    database
+        .run(
+            "CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+             CREATE FUNCTION my_next() RETURNS bigint LANGUAGE sql AS 'SELECT 7::bigint'",
+        )
+        .await;
+    for (breaks, severity, says) in [
+        (format!("{sequence} CYCLE"), Severity::Error, "NO CYCLE"),
+        (format!("{sequence} INCREMENT BY -1 MINVALUE -9 MAXVALUE 9"), Severity::Error, "counts down, by -1"),
+        (format!("{sequence} AS integer"), Severity::Warning, "ends at 2147483647"),
+        (
+            format!("GRANT SELECT ON SEQUENCE outbox_message_id_seq TO {ROLE}; {row}"),
+            Severity::Error,
+            "stands at 0, behind row 9",
+        ),
+        (
+            format!(
+                "GRANT USAGE ON SEQUENCE outbox_message_id_seq TO {ROLE}; {row}; \
+                 SELECT setval('outbox_message_id_seq', 8)"
+            ),
+            Severity::Error,
+            "stands at 8, behind row 9",
+        ),
+        (
+            format!(
+                "{alter} ALTER id DROP IDENTITY; CREATE SEQUENCE own OWNED BY outbox_message.id; \
+                 {alter} ALTER id SET DEFAULT my_next()"
+            ),
+            Severity::Error,
+            "id is my_next() unless it is given",
+        ),
+        (format!("{alter} SET UNLOGGED"), Severity::Error, "outbox_message is unlogged"),
+        (
+            format!("{alter} ALTER published_at SET DEFAULT now()"),
+            Severity::Error,
+            "published_at is now() unless it is given",
+        ),
+        (
+            "CREATE TABLE child () INHERITS (outbox_message)".to_owned(),
+            Severity::Error,
+            "child inherits from public.outbox_message",
+        ),
+        (
+            "CREATE UNLOGGED TABLE child () INHERITS (outbox_message)".to_owned(),
+            Severity::Error,
+            "child, a part of public.outbox_message, is unlogged",
+        ),
+        (
+            "CREATE RULE keep AS ON UPDATE TO outbox_message DO INSTEAD NOTHING".to_owned(),
+            Severity::Error,
+            "the rule keep",
+        ),
+        (
+            "CREATE TRIGGER skips BEFORE UPDATE ON outbox_message FOR EACH ROW EXECUTE FUNCTION skip()"
+                .to_owned(),
+            Severity::Warning,
+            "the trigger skips",
+        ),
+        (
+            format!("ALTER DATABASE {} SET synchronous_commit = off", database.name),
+            Severity::Warning,
+            "synchronous_commit is off",
+        ),
+    ] {
+        database.make(&table).await;
+        database.run(&*breaks).await;
+        let store = database.store(&table);
+        let found = store.check().await.unwrap();
+        store.close().await;
+        let says = |finding: &Finding| finding.severity == severity && finding.message.contains(says);
+        assert!(found.iter().any(says), "{breaks}: {found:#?}");
+        database.run("DROP TABLE outbox_message CASCADE").await;
+    }
+    database.drop().await;
+}
+
+/// Triggers for wake-ups, for whoever keeps count, and one that is off.
+#[tokio::main(flavor = "current_thread")]
+pub(crate) async fn what_breaks_no_promise_is_not_told_of(driver: Driver) {
+    let database = Database::create(driver).await;
+    let table = OutboxTable::default();
+    database.make(&table).await;
+    database.run("CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'").await;
+    for (name, when, each) in [
+        ("after", "AFTER INSERT", "ROW"),
+        ("whole", "BEFORE UPDATE", "STATEMENT"),
+        ("off", "BEFORE INSERT", "ROW"),
+    ] {
+        let trigger = format!(
+            "CREATE TRIGGER \"{name}\" {when} ON outbox_message FOR EACH {each} EXECUTE FUNCTION skip()"
+        );
+        database.run(trigger).await;
+    }
+    database.run("ALTER TABLE outbox_message DISABLE TRIGGER \"off\"").await;
+    assert_eq!(found(&database, &table).await, [""; 0]);
+    let store = database.store(&table);
+    let all = store.check_all().await.unwrap();
+    store.close().await;
+    let fsync = database.text("SHOW fsync").await;
+    assert_eq!(
+        all.iter().any(|finding| finding.message.starts_with("fsync is off")),
+        fsync == "off",
+        "{all:#?}"
+    );
     database.drop().await;
 }
 
