@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::clock::can_wait;
 use crate::status::{Board, RelayState, TenantState};
 use crate::text::with_causes;
-use crate::{Clock, OldestPending, ProbeRequest, RelayConfig, Store, SystemClock, TenantId, Tenants};
+use crate::{Clock, ProbeRequest, Probed, RelayConfig, Store, SystemClock, TenantId, Tenants};
 
 pub use report::{HealthProblem, HealthReport};
 pub use tenant::{TenantCondition, TenantHealth};
@@ -141,7 +141,7 @@ impl Shared {
             biased;
             () = self.clock.sleep(self.timeout) => Err(HealthProblem::Silent { timeout: self.timeout }),
             answer = probe => match answer {
-                Ok(Ok(oldest)) => Ok(oldest),
+                Ok(Ok(found)) => Ok(found),
                 Ok(Err(error)) => Err(HealthProblem::Failed { reason: with_causes(&error) }),
                 Err(error) => Err(HealthProblem::Failed { reason: error.to_string() }),
             },
@@ -149,7 +149,7 @@ impl Shared {
         self.report(answer)
     }
 
-    fn report(&self, answer: Result<Vec<OldestPending>, HealthProblem>) -> HealthReport {
+    fn report(&self, answer: Result<Probed, HealthProblem>) -> HealthReport {
         let mut problems = Vec::new();
         let (relay, states) = match &self.board {
             Some(board) => (Some(board.relay()), board.tenants()),
@@ -164,7 +164,8 @@ impl Shared {
         let mut tenants = TenantReports::new(Arc::clone(&self.named), known);
         match answer {
             Err(problem) => problems.push(problem),
-            Ok(mut oldest) => {
+            Ok(Probed { mut oldest, unfit, .. }) => {
+                problems.extend(unfit.map(|reason| HealthProblem::Unfit { reason }));
                 // Stores answer in an order of their own.
                 oldest.sort_by(|one, other| one.tenant_id.cmp(&other.tenant_id));
                 for found in oldest {

@@ -51,8 +51,8 @@ pub use crate::relay::{DrainOutcome, DrainReport, Relay, RelayBuilder, RelayErro
 pub use crate::settling::Settling;
 pub use crate::status::{HeldSubject, RelayState, TenantState};
 pub use crate::store::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, OldestPending, PendingSince, ProbeRequest, Settlement, Store,
-    Tenants,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, OldestPending, PendingSince, ProbeRequest, Probed,
+    Settlement, Store, Tenants,
 };
 pub use crate::timestamp::Timestamp;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]

@@ -288,4 +288,6 @@ pub enum Notice<'a> {
     },
     /// Probes succeed again.
     ProbeRecovered,
+    /// Another server answers than before: it was restarted, or a fail-over took place.
+    AnotherServer,
 }

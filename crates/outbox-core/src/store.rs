@@ -31,9 +31,9 @@ pub trait Store: Send + Sync + 'static {
     /// absent. Its cost grows with the tenants that have something, never with the pending rows.
     ///
     /// # Errors
-    /// [`StoreError`], if the database does not answer. A row that cannot be read is no error here: see
-    /// [`OldestPending::unreadable`].
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError>;
+    /// [`StoreError`], if the database does not answer, or takes no writers: a standby, say. A row that cannot be read
+    /// is no error here: see [`OldestPending::unreadable`].
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError>;
 
     /// Takes a tenant exclusively and hands over its oldest unpublished messages; says at once if it is held,
     /// and never waits for the holder. What a store has to make for a new tenant may take it a moment.
@@ -55,7 +55,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).max_claims()
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
         (**self).probe(request).await
     }
 
@@ -112,6 +112,26 @@ impl ProbeRequest {
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
+    }
+}
+
+/// What a probe answers. A store that knows nothing but the messages answers `oldest.into()`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Probed {
+    /// The oldest message of each tenant that has one, in any order.
+    pub oldest: Vec<OldestPending>,
+    /// Why this may not be the server that applications write to, although it still takes claims: it is read-only by
+    /// default, say. Health is red and says this; claims go on. Default none.
+    pub unfit: Option<String>,
+    /// What tells this server, since it was started, from every other. Where it changes, observers hear of it. Default
+    /// none: not known.
+    pub server: Option<String>,
+}
+
+impl From<Vec<OldestPending>> for Probed {
+    fn from(oldest: Vec<OldestPending>) -> Self {
+        Self { oldest, ..Self::default() }
     }
 }
 

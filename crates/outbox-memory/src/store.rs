@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use outbox_core::{
     ClaimOutcome, ClaimRequest, Claimed, Clock, Inspect, OldestPending, OutboxMessage, PendingRequest,
-    ProbeRequest, Settling, Store, StoreError, StoreOperation, SystemClock, TenantId, Tenants, async_trait,
+    ProbeRequest, Probed, Settling, Store, StoreError, StoreOperation, SystemClock, TenantId, Tenants,
+    async_trait,
 };
 
 use crate::claim::MemoryClaim;
@@ -79,7 +80,7 @@ impl Store for MemoryStore {
         None
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
         let table = self.table.lock();
         let now = self.clock.now();
         let oldest = |tenant: &TenantId| {
@@ -92,8 +93,8 @@ impl Store for MemoryStore {
             })
         };
         match &request.tenants {
-            Tenants::Named(tenants) => Ok(tenants.iter().filter_map(oldest).collect()),
-            Tenants::Discovered => Ok(table.pending.keys().filter_map(oldest).collect()),
+            Tenants::Named(tenants) => Ok(tenants.iter().filter_map(oldest).collect::<Vec<_>>().into()),
+            Tenants::Discovered => Ok(table.pending.keys().filter_map(oldest).collect::<Vec<_>>().into()),
             other => Err(StoreError::permanent(
                 StoreOperation::Probe,
                 format!("this store does not know how to look for tenants by {other:?}"),

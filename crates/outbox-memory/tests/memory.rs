@@ -25,7 +25,7 @@ async fn the_store_takes_its_times_from_its_clock() {
     let store = MemoryStore::new().with_clock(Arc::new(clock.clone()));
     let id = store.append(row());
     clock.advance(Duration::from_secs(61));
-    let oldest = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.expect("a probe");
+    let oldest = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.expect("a probe").oldest;
     assert_eq!(oldest[0].time.map(|time| time.age), Some(Duration::from_secs(61)));
     let request = ClaimRequest::new(acme(), NonZeroU32::MIN);
     let Ok(ClaimOutcome::Claimed(claimed)) = store.claim(&request).await else { panic!("nobody holds it") };

@@ -18,7 +18,7 @@ macro_rules! store_of {
             async fn probe(
                 &self,
                 request: &outbox_core::ProbeRequest,
-            ) -> Result<Vec<outbox_core::OldestPending>, outbox_core::StoreError> {
+            ) -> Result<outbox_core::Probed, outbox_core::StoreError> {
                 self.0.probe(request).await
             }
 

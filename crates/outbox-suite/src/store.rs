@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    BoxFuture, ClaimOutcome, ClaimRequest, Inspect, OldestPending, OutboxMessage, PendingRequest,
-    ProbeRequest, Settling, Store, StoreError, TenantId, async_trait,
+    BoxFuture, ClaimOutcome, ClaimRequest, Inspect, OutboxMessage, PendingRequest, ProbeRequest, Probed,
+    Settling, Store, StoreError, TenantId, async_trait,
 };
 use outbox_sql::check::Finding;
 use outbox_sql::postgres::Durability;
@@ -134,7 +134,7 @@ impl Store for AnyStore {
         self.store.store().max_claims()
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
         self.store.store().probe(request).await
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, Clock, OldestPending, ProbeRequest, Settlement, Store,
-    StoreError, StoreOperation, async_trait,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, Clock, ProbeRequest, Probed, Settlement, Store, StoreError,
+    StoreOperation, async_trait,
 };
 
 /// Puts faults in front of a store. A clone has the same script.
@@ -166,7 +166,7 @@ impl Store for FaultyStore {
         self.inner.max_claims()
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
         self.faults.with(StoreOperation::Probe, self.inner.probe(request)).await
     }
 

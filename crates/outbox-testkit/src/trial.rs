@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use outbox_core::{
     ClaimOutcome, ClaimRequest, Claimed, Inspect, MessageId, NewMessage, OldestPending, PendingRequest,
-    ProbeRequest, Settlement, Store, StoreError, TenantId, Tenants,
+    ProbeRequest, Probed, Settlement, Store, StoreError, TenantId, Tenants,
 };
 
 use crate::capability::answered;
@@ -249,7 +249,7 @@ pub(crate) async fn pending(store: &dyn Inspect, tenant: &TenantId) -> Vec<Messa
 /// What a probe of these tenants answers, in the order of the tenants' names.
 pub(crate) async fn probe(store: &dyn Store, tenants: Tenants) -> Vec<OldestPending> {
     match store.probe(&ProbeRequest::new(tenants)).await {
-        Ok(mut oldest) => {
+        Ok(Probed { mut oldest, .. }) => {
             oldest.sort_by(|a, b| a.tenant_id.cmp(&b.tenant_id));
             oldest
         }

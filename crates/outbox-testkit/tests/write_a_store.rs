@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use outbox_core::{
     Claim, ClaimOutcome, ClaimRequest, Claimed, Inspect, MessageId, NewMessage, OldestPending, OutboxMessage,
-    PendingRequest, ProbeRequest, Settlement, Store, StoreError, StoreOperation, TenantId, Tenants,
+    PendingRequest, ProbeRequest, Probed, Settlement, Store, StoreError, StoreOperation, TenantId, Tenants,
     Timestamp, async_trait,
 };
 use outbox_testkit::{Capability, Harness, OpenWrite, Unsupported, conformance};
@@ -80,7 +80,7 @@ impl Store for ListStore {
         None
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
         let now = Timestamp::from(SystemTime::now());
         let mut seen = BTreeSet::new();
         let mut oldest = Vec::new();
@@ -103,7 +103,7 @@ impl Store for ListStore {
                 ));
             }
         }
-        Ok(oldest)
+        Ok(oldest.into())
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {

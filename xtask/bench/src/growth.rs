@@ -124,7 +124,7 @@ impl Look<'_> {
         let (mut claims, mut probes, mut checks) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..TRIES {
             let begin = Instant::now();
-            let oldest = self.store.probe(&request).await?;
+            let oldest = self.store.probe(&request).await?.oldest;
             probes.push(millis(begin.elapsed()));
             ensure!(!oldest.is_empty(), "the probe found nothing");
             claims.push(claim(&self.store, &tenant).await?);

@@ -64,7 +64,7 @@ async fn drain(lane: &Lane, rows: usize, count: usize) -> Result<Run> {
     let (cpu, begin) = (Cpu::now(None), Instant::now());
     publish(Arc::clone(&lane.store), &tenants(count), &ledger, |config| config).await?;
     let (took, used) = (begin.elapsed(), Cpu::now(None).used_since(cpu));
-    let left = lane.store.probe(&ProbeRequest::new(Tenants::Discovered)).await?;
+    let left = lane.store.probe(&ProbeRequest::new(Tenants::Discovered)).await?.oldest;
     ensure!(left.is_empty(), "something is pending after the drain: {left:?}");
     lane.database.expect_published(rows).await?;
     Ok(Run::of(rows as u64, took, used))

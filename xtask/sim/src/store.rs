@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outbox_core::{
-    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, OldestPending, ProbeRequest, Settlement, Store,
+    Claim, ClaimOutcome, ClaimRequest, Claimed, MessageId, ProbeRequest, Probed, Settlement, Store,
     StoreError, StoreOperation, async_trait,
 };
 use outbox_memory::MemoryStore;
@@ -149,7 +149,7 @@ impl Store for WorldStore {
         None
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
         self.through(StoreOperation::Probe, request.timeout, self.memory.probe(request)).await
     }
 

@@ -73,6 +73,12 @@ pub enum HealthProblem {
         /// How.
         reason: String,
     },
+    /// The server may not be the one that applications write to. Claims go on.
+    #[error("{}", words(reason))]
+    Unfit {
+        /// Why.
+        reason: String,
+    },
     /// The store did not answer in time.
     #[error("the database did not answer within {} ms", timeout.as_millis())]
     Silent {

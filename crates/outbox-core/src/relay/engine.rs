@@ -19,7 +19,7 @@ use super::error::RelayError;
 use super::turn::{Sweep, SweepEnd, Turn, TurnId};
 use crate::status::TenantState;
 use crate::text::with_causes;
-use crate::{HeldSubject, MessageId, OldestPending, RelayConfig, StoreError, StoreOperation, TenantId};
+use crate::{HeldSubject, MessageId, Probed, RelayConfig, StoreError, StoreOperation, TenantId};
 
 pub use self::drain::{DrainOutcome, DrainReport};
 
@@ -31,7 +31,7 @@ pub(crate) enum Event {
     /// Somebody says that there are new messages.
     Woken,
     /// The probe's answer.
-    Probed(Result<Vec<OldestPending>, StoreError>),
+    Probed(Result<Probed, StoreError>),
     /// A turn ended: how, for each of its members.
     TurnEnded(TurnId, Vec<Sweep>),
     /// A turn's task ended without saying how.
@@ -64,6 +64,7 @@ pub(crate) enum News {
     SubjectRecovered { tenant: TenantId, subject: String },
     ProbesFail { error: std::sync::Arc<StoreError> },
     ProbesRecovered,
+    AnotherServer,
 }
 
 /// What follows from an event.
@@ -192,7 +193,7 @@ impl Engine {
         }
     }
 
-    fn probed(&mut self, answer: Result<Vec<OldestPending>, StoreError>, now: Duration) {
+    fn probed(&mut self, answer: Result<Probed, StoreError>, now: Duration) {
         match answer {
             Err(error) => {
                 let is_first = self.probes.failed(now, &self.config);
@@ -204,7 +205,7 @@ impl Engine {
                     None => {}
                 }
             }
-            Ok(oldest) => {
+            Ok(Probed { oldest, server, .. }) => {
                 let recovered = self.probes.succeeded();
                 // Once a stop was requested, the answer concerns nobody any more.
                 if self.stopping {
@@ -212,6 +213,9 @@ impl Engine {
                 }
                 if recovered {
                     self.push_unless_draining(Effect::Tell(News::ProbesRecovered));
+                }
+                if self.probes.is_another(server) {
+                    self.push_unless_draining(Effect::Tell(News::AnotherServer));
                 }
                 if let Some(drain) = &mut self.drain {
                     drain.found(&oldest);

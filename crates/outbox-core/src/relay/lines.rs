@@ -83,6 +83,10 @@ impl Lines {
         tracing::info!("outbox probes succeed again");
     }
 
+    pub(super) fn another_server() {
+        tracing::info!("another server answers the outbox relay: one was restarted, or another took over");
+    }
+
     /// A tenant backs off. The first time in a row is a warning, each further one is a debug line.
     pub(super) fn backed_off(
         &mut self,

@@ -16,7 +16,7 @@ use super::stop::Stop;
 use super::tell::tell;
 use super::turns::Turns;
 use crate::status::Run as OnBoard;
-use crate::{Notice, OldestPending, StoreError, StoreOperation};
+use crate::{Notice, Probed, StoreError, StoreOperation};
 
 /// One run, until `stop`; ends when it holds nothing any more.
 pub(super) async fn run(shared: Arc<Shared>, stop: Stop, on_board: OnBoard) {
@@ -67,7 +67,7 @@ struct Loop {
     engine: Engine,
     lines: Lines,
     turns: Turns,
-    probe: Option<JoinHandle<Result<Vec<OldestPending>, StoreError>>>,
+    probe: Option<JoinHandle<Result<Probed, StoreError>>>,
     due: Option<Duration>,
 }
 

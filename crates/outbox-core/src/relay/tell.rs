@@ -34,5 +34,9 @@ pub(super) fn tell(lines: &mut Lines, observers: &Observers, news: &News) {
             Lines::probes_succeed();
             Notice::ProbeRecovered
         }
+        News::AnotherServer => {
+            Lines::another_server();
+            Notice::AnotherServer
+        }
     });
 }

@@ -1,17 +1,19 @@
 //! What health says, and when.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use outbox_core::{
-    BoxFuture, Clock, HealthCheck, HealthProblem, HealthReport, RefusalClass, RelayState, StoreOperation,
-    Timestamp,
+    BoxFuture, ClaimOutcome, ClaimRequest, Clock, HealthCheck, HealthProblem, HealthReport, ProbeRequest,
+    Probed, RefusalClass, Relay, RelayState, Store, StoreError, StoreOperation, Timestamp, async_trait,
 };
-use outbox_testkit::{ManualClock, PublishFault, StoreFault, When};
+use outbox_memory::MemoryStore;
+use outbox_testkit::{ManualClock, PublishFault, Recorder, StoreFault, When};
 
 use crate::seen::Told;
-use crate::stage::{POLL, Stage, calm, config, tenant};
+use crate::stage::{POLL, Stage, calm, config, message, tenant};
 
 /// Unhealthy is strictly older than the tolerated lag; each late tenant is named with its milliseconds.
 #[tokio::test]
@@ -85,6 +87,45 @@ async fn a_silent_database_is_red_at_the_deadline_and_green_when_it_answers() {
     assert_eq!(report.to_string(), "the database did not answer within 5000 ms");
     stage.store.heal();
     assert!(relay.health().check().await.is_healthy());
+}
+
+/// A memory store that says this of its server.
+struct Unfit(MemoryStore, &'static str);
+
+#[async_trait]
+impl Store for Unfit {
+    fn source(&self) -> &str {
+        self.0.source()
+    }
+
+    fn max_claims(&self) -> Option<NonZeroU32> {
+        self.0.max_claims()
+    }
+
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
+        let mut found = self.0.probe(request).await?;
+        found.unfit = Some(self.1.to_owned());
+        Ok(found)
+    }
+
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {
+        self.0.claim(request).await
+    }
+}
+
+/// A server that applications may not write to is red, in the store's words; what is there goes out all the same.
+#[tokio::test]
+async fn a_server_that_may_be_the_wrong_one_is_red_and_claims_go_on() {
+    let table = MemoryStore::new();
+    table.append(message("acme"));
+    let recorder = Recorder::new();
+    let store = Unfit(table.clone(), "read-only by default\nhere");
+    let relay = Relay::builder(store, recorder.clone(), config().build().unwrap()).build().unwrap();
+    let running = relay.start().unwrap();
+    recorder.wait_for_accepted(1).await;
+    assert_eq!(relay.health().check().await.to_string(), "read-only by default\\nhere");
+    running.stop().await.unwrap();
+    assert!(table.unpublished().is_empty());
 }
 
 /// A store's error and its panic are problems, in its own words.

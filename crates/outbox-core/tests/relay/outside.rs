@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use outbox_core::{
     Accepted, ConfigProblem, Delivery, DrainOutcome, HealthProblem, NewMessage, Notice, Observation,
-    Observer, OldestPending, Operation, ProbeRequest, PublishError, Publisher, Publishing, RelayConfig,
-    RelayError, Store, StoreError, StoreOperation, TenantHealth, TenantId, TenantState, async_trait,
+    Observer, Operation, ProbeRequest, Probed, PublishError, Publisher, Publishing, RelayConfig, RelayError,
+    Store, StoreError, StoreOperation, TenantHealth, TenantId, TenantState, async_trait,
 };
 use outbox_memory::MemoryStore;
 use proptest::prelude::*;
@@ -61,7 +61,7 @@ impl Store for Failing {
         None
     }
 
-    async fn probe(&self, _: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    async fn probe(&self, _: &ProbeRequest) -> Result<Probed, StoreError> {
         Err(StoreError::transient(StoreOperation::Probe, endless()).with_source(endless()))
     }
 

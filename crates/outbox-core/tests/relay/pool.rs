@@ -5,8 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, OldestPending, ProbeRequest, Relay, RelayError, Store, StoreError,
-    async_trait,
+    ClaimOutcome, ClaimRequest, ProbeRequest, Probed, Relay, RelayError, Store, StoreError, async_trait,
 };
 use outbox_memory::MemoryStore;
 use outbox_testkit::Recorder;
@@ -26,7 +25,7 @@ impl Store for Pooled {
         NonZeroU32::new(self.0)
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
         self.1.probe(request).await
     }
 

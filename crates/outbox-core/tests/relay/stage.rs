@@ -103,7 +103,7 @@ impl Stage {
     pub(crate) fn all_marked(&self) -> bool {
         let request = ProbeRequest::new(Tenants::Discovered);
         // The memory store answers at once.
-        self.table.probe(&request).now_or_never().is_some_and(|oldest| oldest.unwrap().is_empty())
+        self.table.probe(&request).now_or_never().is_some_and(|found| found.unwrap().oldest.is_empty())
     }
 
     /// The ids whose publish started, in that order.

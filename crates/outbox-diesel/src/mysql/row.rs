@@ -9,7 +9,7 @@ use diesel::mysql::{Mysql, MysqlType, MysqlValue};
 use diesel::result::Error;
 use diesel::row::{Field, NamedRow, Row};
 use diesel::sql_types::BigInt;
-use outbox_core::{Bytes, MessageId, OldestPending};
+use outbox_core::Bytes;
 use outbox_sql::mysql::WalkedTenant;
 use outbox_sql::row::{self, Cell, RawRow, Unreadable};
 
@@ -45,13 +45,7 @@ impl Values {
         }
     }
 
-    /// A row of the probe of named tenants; `None` if nobody can ask for its tenant.
-    pub(super) fn oldest(&self) -> QueryResult<Option<OldestPending>> {
-        let id = MessageId::new(self.expect(1)?);
-        Ok(row::oldest(self.expect_bytes(0)?, id, self.integer(2).map_err(no_row)?, self.expect(3)?))
-    }
-
-    /// A row of a step of the walk.
+    /// A row of a probe.
     pub(super) fn walked(&self) -> QueryResult<WalkedTenant> {
         Ok(WalkedTenant {
             tenant: self.expect_bytes(0)?,

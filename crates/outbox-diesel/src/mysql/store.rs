@@ -9,8 +9,8 @@ use diesel::result::Error;
 use diesel::sql_types::{BigInt, Binary, Untyped};
 use diesel_async::AsyncMysqlConnection;
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, Inspect, OldestPending, OutboxMessage, PendingRequest, ProbeRequest,
-    Settling, Store, StoreError, StoreOperation, TenantId, Tenants, async_trait,
+    ClaimOutcome, ClaimRequest, Inspect, OutboxMessage, PendingRequest, ProbeRequest, Probed, Settling,
+    Store, StoreError, StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
@@ -133,16 +133,19 @@ impl MySqlStore {
         Ok((connection, (answer.expect(0)?, answer.expect_text(1)?, answer.expect_text(2)?)))
     }
 
-    async fn named(&self, json: String) -> Result<Vec<OldestPending>, Failure> {
+    async fn named(&self, json: String) -> Result<Walk, Failure> {
         let probe = Statement::<Mysql, Untyped>::new(&self.table.statements.probe_named)
             .bind::<Binary>(json.into_bytes());
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
         let rows: Vec<Values> = probe.rows(connection.get()?).await?;
-        connection.give_back();
-        Ok(rows.iter().filter_map(|row| row.oldest().transpose()).collect::<Result<_, _>>()?)
+        let walk = Walk::named(rows.iter().map(Values::walked).collect::<Result<_, _>>()?);
+        if walk.takes_writes() {
+            connection.give_back();
+        }
+        Ok(walk)
     }
 
-    async fn discovered(&self) -> Result<Vec<OldestPending>, Failure> {
+    async fn discovered(&self) -> Result<Walk, Failure> {
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
         let mut walk = Walk::new();
         loop {
@@ -155,8 +158,10 @@ impl MySqlStore {
                 break;
             }
         }
-        connection.give_back();
-        Ok(walk.found())
+        if walk.takes_writes() {
+            connection.give_back();
+        }
+        Ok(walk)
     }
 }
 
@@ -170,7 +175,7 @@ impl Store for MySqlStore {
         self.pool.adapter().max_size()
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
         within(request.timeout, operation, async {
@@ -183,7 +188,7 @@ impl Store for MySqlStore {
                     return Err(StoreError::permanent(operation, unknown));
                 }
             };
-            found.map_err(|error| context.error(error))
+            found.map_err(|error| context.error(error))?.found()
         })
         .await
         .inspect_err(|_| self.server.forget())

@@ -54,6 +54,24 @@ impl KnownServer {
     }
 }
 
+/// A row of a probe's answer that is no tenant's: which server it is, as the bytes of a text; a number that no message
+/// has; and, as a number, whether it is read-only.
+pub(super) const SERVER: &str = "SELECT cast(concat_ws(' ', @@hostname, @@port, @@server_id) AS binary), \
+     cast(-9223372036854775807 - 1 AS signed), cast(cast(@@GLOBAL.read_only AS char) NOT IN ('0', 'OFF') AS signed), 0, 0";
+
+/// The id of that row.
+pub(super) const NO_MESSAGE: i64 = i64::MIN;
+
+/// Why nothing is claimed on a server that is read-only. Who has a privilege for it may write there all the same, which is
+/// not who the applications are.
+pub(super) fn read_only() -> StoreError {
+    StoreError::transient(
+        StoreOperation::Probe,
+        "the server is read-only (read_only), as a replica is: nothing is published until the address leads to a server \
+         that takes writes; every probe closes its connection, so that the pool makes new ones",
+    )
+}
+
 fn check(operation: StoreOperation, autocommit: i64, server: &str) -> Result<(), StoreError> {
     if let Some(why) = locks_nothing(server) {
         return Err(StoreError::permanent(operation, why));

@@ -16,6 +16,7 @@ mod append;
 pub use self::append::{APPENDED, ID_STEP, append, chunks, ids, micros};
 use crate::dialect::Dialect;
 use crate::identifier::quote;
+use crate::mysql::server::SERVER;
 use crate::table::{InvalidTable, OutboxTable, PayloadType};
 
 /// The statements of one table.
@@ -228,10 +229,11 @@ impl Words {
     fn probe_named(&self) -> String {
         let Self { by_id, id, tenant, occurred_at, .. } = self;
         format!(
-            "SELECT o.{tenant}, o.{id}, {micros}, {now}\nFROM (\n    \
+            "SELECT o.{tenant}, o.{id}, 1, {micros}, {now}\nFROM (\n    \
              SELECT (\n    {oldest} ORDER BY p.{tenant}, p.{id} LIMIT 1\n    ) AS `id`\n    \
              FROM json_table(convert(? USING utf8mb4), '$[*]' COLUMNS (`hex` varchar(510) PATH '$')) AS `named`\n\
-             ) AS `first` STRAIGHT_JOIN {by_id} ON o.{id} = `first`.`id`",
+             ) AS `first` STRAIGHT_JOIN {by_id} ON o.{id} = `first`.`id`\n\
+             UNION ALL\n{SERVER}",
             micros = since_epoch(&format!("o.{occurred_at}")),
             now = since_epoch(NOW),
             oldest = self.pending_of("unhex(`named`.`hex`)"),
@@ -245,7 +247,8 @@ impl Words {
              SELECT `entry`.`tenant`, min(`entry`.`id`) AS `id`, count(*) AS `entries` FROM (\n        \
              SELECT o.{tenant} AS `tenant`, o.{id} AS `id` FROM {table} AS o\n        \
              WHERE o.{published_at} IS NULL AND o.{tenant} > ? ORDER BY o.{tenant}, o.{id} LIMIT ?\n    \
-             ) AS `entry` GROUP BY `entry`.`tenant`\n) AS `first`\nJOIN {by_id} ON o.{id} = `first`.`id`",
+             ) AS `entry` GROUP BY `entry`.`tenant`\n) AS `first`\nJOIN {by_id} ON o.{id} = `first`.`id`\n\
+             UNION ALL\n{SERVER}",
             micros = since_epoch(&format!("o.{occurred_at}")),
             now = since_epoch(NOW),
         )

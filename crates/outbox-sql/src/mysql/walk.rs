@@ -1,10 +1,11 @@
 //! Finding the tenants that have something, from one to the next.
 
-use outbox_core::{MessageId, OldestPending};
+use outbox_core::{MessageId, OldestPending, Probed, StoreError};
 
+use super::server::{NO_MESSAGE, read_only};
 use crate::row;
 
-/// What a step of the walk answers about a tenant.
+/// What a probe answers about a tenant: a step of the walk, or the question about named ones. One row is about the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalkedTenant {
     /// The bytes of its id.
@@ -31,6 +32,8 @@ pub struct Walk {
     after: Vec<u8>,
     limit: i64,
     found: Vec<OldestPending>,
+    /// What the server calls itself, and whether it is read-only.
+    server: Option<(String, bool)>,
 }
 
 const FIRST: i64 = 256;
@@ -41,7 +44,7 @@ impl Walk {
     /// A walk from the first tenant on.
     #[expect(clippy::new_without_default, reason = "a walk that was not begun is no natural value")]
     pub fn new() -> Self {
-        Self { after: Vec::new(), limit: FIRST, found: Vec::new() }
+        Self { after: Vec::new(), limit: FIRST, found: Vec::new(), server: None }
     }
 
     /// The next step's parameters: the tenant after which to look, and how many entries to meet.
@@ -49,10 +52,21 @@ impl Walk {
         (&self.after, self.limit)
     }
 
+    /// Takes what a probe of named tenants answered, which is all in one step.
+    pub fn named(tenants: Vec<WalkedTenant>) -> Self {
+        let mut walk = Self::new();
+        walk.take(tenants);
+        walk
+    }
+
     /// Takes what a step answered, and says whether there is another. A step that leads no further is the last:
     /// so it is where the tenants' column does not compare by bytes, which `check()` tells.
     pub fn take(&mut self, tenants: Vec<WalkedTenant>) -> bool {
         let mut further = false;
+        let (tenants, server): (Vec<_>, Vec<_>) = tenants.into_iter().partition(|row| row.id != NO_MESSAGE);
+        if let Some(row) = server.into_iter().next() {
+            self.server = Some((String::from_utf8_lossy(&row.tenant).into_owned(), row.entries != 0));
+        }
         let met: i64 = tenants.iter().map(|tenant| tenant.entries).sum();
         let more = met >= self.limit;
         let count = i64::try_from(tenants.len()).unwrap_or(MOST);
@@ -67,9 +81,22 @@ impl Walk {
         more && further
     }
 
+    /// Whether the server takes writes, so that its session may be used again.
+    pub fn takes_writes(&self) -> bool {
+        self.server.as_ref().is_none_or(|(_, is_read_only)| !is_read_only)
+    }
+
     /// What was found.
-    pub fn found(self) -> Vec<OldestPending> {
-        self.found
+    ///
+    /// # Errors
+    /// A transient error, if the server is read-only.
+    pub fn found(self) -> Result<Probed, StoreError> {
+        if !self.takes_writes() {
+            return Err(read_only());
+        }
+        let mut probed = Probed::from(self.found);
+        probed.server = self.server.map(|(name, _)| name);
+        Ok(probed)
     }
 }
 
@@ -86,7 +113,7 @@ mod tests {
         let mut walk = Walk::new();
         assert_eq!(walk.step(), (&b""[..], FIRST));
         assert!(!walk.take(vec![tenant("a", FIRST - 1)]));
-        assert_eq!(walk.found().len(), 1);
+        assert_eq!(walk.found().unwrap().oldest.len(), 1);
     }
 
     #[test]
@@ -97,7 +124,7 @@ mod tests {
         assert!(walk.take((0..LEAST).map(|index| tenant(&format!("c{index:02}"), 1)).collect()));
         assert_eq!(walk.step(), (&b"c15"[..], 64));
         assert!(!walk.take(Vec::new()));
-        assert_eq!(walk.found().len(), 18);
+        assert_eq!(walk.found().unwrap().oldest.len(), 18);
     }
 
     #[test]
@@ -113,6 +140,21 @@ mod tests {
         let hostile = WalkedTenant { tenant: vec![0xff], ..tenant("", FIRST) };
         assert!(walk.take(vec![hostile]));
         assert_eq!(walk.step().0, [0xff]);
-        assert!(walk.found().is_empty());
+        assert!(walk.found().unwrap().oldest.is_empty());
+    }
+
+    /// The row of the server is no tenant's: it ends no walk, and is where none other is.
+    #[test]
+    fn a_server_that_is_read_only_is_refused() {
+        let server = |entries| WalkedTenant { id: NO_MESSAGE, ..tenant("host 3306 1", entries) };
+        let mut walk = Walk::new();
+        assert!(walk.take(vec![tenant("a", FIRST), server(0)]));
+        assert_eq!(walk.step(), (&b"a"[..], LEAST));
+        assert!(!walk.take(vec![server(0)]));
+        let found = walk.found().unwrap();
+        assert_eq!((found.oldest.len(), found.server.as_deref()), (1, Some("host 3306 1")));
+        let walk = Walk::named(vec![tenant("a", 1), server(1)]);
+        assert!(!walk.takes_writes());
+        assert!(walk.found().is_err_and(|error| error.message().contains("read-only")));
     }
 }

@@ -25,6 +25,11 @@ impl KnownEncoding {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// It may be another's by now.
+    pub(crate) fn forget(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
     /// Takes in the answer.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ mod probe;
 #[cfg(test)]
 mod qualified;
 pub mod schema;
+mod server;
 mod statements;
 mod store;
 mod time;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use outbox_core::{MessageId, OldestPending, ProbeRequest, StoreError, StoreOperation, TenantId};
+use outbox_core::{MessageId, OldestPending, ProbeRequest, Probed, StoreError, StoreOperation, TenantId};
 
 use super::PostgresStatements;
 use super::driver::PostgresDriver;
 use super::encoding::ENCODING;
+use super::server::Server;
 use super::store::PostgresStore;
 use super::watermark::{ProbeStart, Watermarks};
 use crate::deadline::within;
@@ -20,29 +21,41 @@ impl<D: PostgresDriver> PostgresStore<D> {
     /// Looks for each tenant's oldest pending message.
     ///
     /// # Errors
-    /// What a statement answers; a permanent error for a database that takes any bytes for text.
+    /// What a statement answers; an error for a server that takes no writes, and a permanent one for a database that takes
+    /// any bytes for text.
     ///
     /// # Cancellation
     /// The session is dropped with the future.
-    pub async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    pub async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
         let shared = &self.shared;
         let probing = Probing::new(request, shared.watermarks.as_deref())?;
         let found = within(request.timeout, PROBE, async {
             self.know_encoding().await?;
-            self.find(&probing).await.map_err(|error| shared.failed(PROBE, error))
+            let found = self.find(&probing).await.map_err(|error| shared.failed(PROBE, error))?;
+            if found.server.takes_writes() { Ok(found) } else { Err(Server::refused(PROBE)) }
         });
-        let found = found.await.inspect_err(|_| shared.forget_watermarks())?;
-        Ok(probing.answer(found, &shared.named))
+        let Found { oldest, server } = found.await.inspect_err(|_| shared.forget_watermarks())?;
+        let mut probed = Probed::from(probing.answer(oldest, &shared.named));
+        if shared.server.is_another(&server) {
+            shared.forget_server();
+        }
+        probed.unfit = server.unfit();
+        probed.server = Some(server.identity);
+        Ok(probed)
     }
 
-    async fn find(&self, probing: &Probing<'_>) -> Result<Vec<OldestPending>, Failed<D>> {
+    async fn find(&self, probing: &Probing<'_>) -> Result<Found, Failed<D>> {
         let (statement, tenants, ids) = probing.asks(&self.shared.statements);
         let binds = tenants.as_deref().map(Bind::Texts).into_iter().chain(ids.map(Bind::Integers));
         let binds: Vec<Bind<'_>> = binds.collect();
         let mut session = self.begin_look().await?;
         let rows = session.ask(Question::named(statement, &binds)).await?;
-        self.end_look(session).await?;
-        rows.into_iter().map(oldest).collect::<Cell<_>>().map_err(D::Session::unreadable)
+        let found = Found::of(rows).map_err(D::Session::unreadable)?;
+        // A session of a standby is closed: the pool has to make one of the server that took over.
+        if found.server.takes_writes() {
+            self.end_look(session).await?;
+        }
+        Ok(found)
     }
 
     /// Refuses a database that takes any bytes for text; asks once.
@@ -62,10 +75,27 @@ impl<D: PostgresDriver> PostgresStore<D> {
     }
 }
 
-/// A row of the answer.
-fn oldest(mut row: Answer) -> Cell<OldestPending> {
-    let tenant = TenantId::new(row.take::<String>(0)?).map_err(|why| Unreadable::new(why.to_string()))?;
-    Ok(oldest_of(tenant, MessageId::new(row.take(1)?), row.take(2)?, row.take(3)?))
+/// What the rows of a probe say.
+struct Found {
+    oldest: Vec<OldestPending>,
+    server: Server,
+}
+
+impl Found {
+    fn of(rows: Vec<Answer>) -> Cell<Self> {
+        let (mut oldest, mut server) = (Vec::with_capacity(rows.len()), None);
+        for mut row in rows {
+            let (name, id, micros) = (row.take::<String>(0)?, row.take::<Option<i64>>(1)?, row.take(2)?);
+            let Some(id) = id else {
+                server = Some(Server::of(name, micros)?);
+                continue;
+            };
+            let tenant = TenantId::new(name).map_err(|why| Unreadable::new(why.to_string()))?;
+            oldest.push(oldest_of(tenant, MessageId::new(id), micros, row.take(3)?));
+        }
+        let server = server.ok_or(Unreadable::new("do not say which server answers"))?;
+        Ok(Self { oldest, server })
+    }
 }
 
 /// A probe, from the request to the answer.

@@ -8,6 +8,7 @@ use outbox_core::{OutboxMessage, PendingRequest, Settling, StoreError, StoreOper
 use super::driver::PostgresDriver;
 use super::encoding::KnownEncoding;
 use super::error::relay_rights;
+use super::server::KnownServer;
 use super::watermark::{Watermark, Watermarks};
 use super::{BEGIN_READ, Durability, KnownTraits, PostgresStatements};
 use crate::deadline::within;
@@ -33,6 +34,7 @@ pub(super) struct Shared<D> {
     pub(super) statements: PostgresStatements,
     pub(super) traits: Arc<KnownTraits>,
     pub(super) encoding: KnownEncoding,
+    pub(super) server: Arc<KnownServer>,
     pub(super) named: Arc<Named>,
     pub(super) settling: Settling,
     pub(super) durability: Durability,
@@ -52,6 +54,7 @@ impl<D: Driver> PostgresStore<D> {
             table,
             traits: Arc::default(),
             encoding: KnownEncoding::default(),
+            server: Arc::default(),
             named: Arc::default(),
             settling: Settling::default(),
             durability: Durability::default(),
@@ -162,6 +165,13 @@ impl<D: Driver> Shared<D> {
 
     pub(super) fn decoding(&self, operation: StoreOperation) -> Decoding<'_> {
         Decoding::of(&self.table, Dialect::Postgres, operation)
+    }
+
+    /// Another server answers: what is known of the one before need not hold of it.
+    pub(super) fn forget_server(&self) {
+        self.forget_watermarks();
+        self.traits.forget();
+        self.encoding.forget();
     }
 
     pub(super) fn forget_watermarks(&self) {

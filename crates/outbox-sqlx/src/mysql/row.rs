@@ -1,7 +1,7 @@
 //! From MySQL's row to a message. Texts are read as bytes: no type of a column and no character set of a connection
 //! comes between.
 
-use outbox_core::{Bytes, MessageId, OldestPending};
+use outbox_core::Bytes;
 use outbox_sql::mysql::WalkedTenant;
 use outbox_sql::row::{self, Cell, RawRow, Unreadable};
 use sqlx::mysql::MySqlRow;
@@ -21,13 +21,7 @@ pub(super) fn message(row: &MySqlRow) -> RawRow {
     }
 }
 
-/// A row of the probe of named tenants; `None` if nobody can ask for its tenant.
-pub(super) fn oldest(row: &MySqlRow) -> sqlx::Result<Option<OldestPending>> {
-    let id = MessageId::new(row.try_get(1)?);
-    Ok(row::oldest(row.try_get_unchecked(0)?, id, row.try_get(2)?, row.try_get(3)?))
-}
-
-/// A row of a step of the walk.
+/// A row of a probe.
 pub(super) fn walked(row: &MySqlRow) -> sqlx::Result<WalkedTenant> {
     Ok(WalkedTenant {
         tenant: row.try_get_unchecked(0)?,

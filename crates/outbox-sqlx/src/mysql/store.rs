@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, Inspect, OldestPending, OutboxMessage, PendingRequest, ProbeRequest,
-    Settling, Store, StoreError, StoreOperation, Tenants, async_trait,
+    ClaimOutcome, ClaimRequest, Inspect, OutboxMessage, PendingRequest, ProbeRequest, Probed, Settling,
+    Store, StoreError, StoreOperation, Tenants, async_trait,
 };
 use outbox_sql::deadline::within;
 use outbox_sql::dialect::Dialect;
@@ -109,15 +109,18 @@ impl MySqlStore {
         Ok((connection, answer))
     }
 
-    async fn named(&self, json: String) -> sqlx::Result<Vec<OldestPending>> {
+    async fn named(&self, json: String) -> sqlx::Result<Walk> {
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
         let probe = sqlx::query(AssertSqlSafe(Arc::clone(&self.table.statements.probe_named)));
         let rows = probe.bind(json.into_bytes()).fetch_all(connection.get()?).await?;
-        connection.give_back();
-        rows.iter().filter_map(|row| row::oldest(row).transpose()).collect()
+        let walk = Walk::named(rows.iter().map(row::walked).collect::<sqlx::Result<_>>()?);
+        if walk.takes_writes() {
+            connection.give_back();
+        }
+        Ok(walk)
     }
 
-    async fn discovered(&self) -> sqlx::Result<Vec<OldestPending>> {
+    async fn discovered(&self) -> sqlx::Result<Walk> {
         let mut connection = ArmedConnection::acquire(&self.pool).await?;
         let mut walk = Walk::new();
         loop {
@@ -126,8 +129,10 @@ impl MySqlStore {
                 break;
             }
         }
-        connection.give_back();
-        Ok(walk.found())
+        if walk.takes_writes() {
+            connection.give_back();
+        }
+        Ok(walk)
     }
 
     async fn step(&self, connection: &mut MySqlConnection, walk: &Walk) -> sqlx::Result<Vec<MySqlRow>> {
@@ -147,7 +152,7 @@ impl Store for MySqlStore {
         NonZeroU32::new(self.pool.options().get_max_connections())
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
         let operation = StoreOperation::Probe;
         let context = self.context(operation);
         within(request.timeout, operation, async {
@@ -160,7 +165,7 @@ impl Store for MySqlStore {
                     return Err(StoreError::permanent(operation, unknown));
                 }
             };
-            found.map_err(|error| context.error(error))
+            found.map_err(|error| context.error(error))?.found()
         })
         .await
         .inspect_err(|_| self.server.forget())

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, Inspect, OldestPending, OutboxMessage, PendingRequest, ProbeRequest,
+    ClaimOutcome, ClaimRequest, Inspect, OldestPending, OutboxMessage, PendingRequest, ProbeRequest, Probed,
     Settling, Store, StoreError, StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_sql::deadline::within;
@@ -193,8 +193,10 @@ impl Store for SqliteStore {
         None
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
-        within(request.timeout, StoreOperation::Probe, self.shared.find_oldest(&request.tenants)).await
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
+        within(request.timeout, StoreOperation::Probe, self.shared.find_oldest(&request.tenants))
+            .await
+            .map(Probed::from)
     }
 
     async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, StoreError> {

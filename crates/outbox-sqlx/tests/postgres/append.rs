@@ -78,7 +78,7 @@ async fn every_kind_of_table_gives_back_what_was_written() {
         assert_eq!(first.payload.as_ref().unwrap().as_str(), Ok(payload));
         assert_eq!((first.occurred_at, &second.payload), (time, &None));
         let probe = outbox_core::ProbeRequest::new(outbox_core::Tenants::Discovered);
-        let age = store.probe(&probe).await.unwrap()[0].time.unwrap().age;
+        let age = store.probe(&probe).await.unwrap().oldest[0].time.unwrap().age;
         let now = database.number("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").await;
         assert!(
             age.as_micros().abs_diff(u128::try_from(now - time.as_micros()).unwrap()) < 60_000_000,

@@ -101,8 +101,10 @@ async fn a_probe_with_watermarks_passes_over_what_was_drained() {
             query = query.bind(tenants).bind(ids);
         }
         let rows = query.fetch_all(&database.admin).await.unwrap();
+        // The row of the server has no id.
+        let of_tenants = rows.iter().filter(|row| row.get::<Option<i64>, _>(1).is_some());
         let mut rows: Vec<(String, i64, i64)> =
-            rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+            of_tenants.map(|row| (row.get(0), row.get(1), row.get(2))).collect();
         rows.sort();
         rows
     };

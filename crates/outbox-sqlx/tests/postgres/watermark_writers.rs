@@ -112,7 +112,7 @@ async fn relay(database: Database, store: AnyStore, ends: Arc<AtomicBool>, seed:
 async fn probe(database: &Database, store: &AnyStore, tenant_id: &str, is_named: bool) {
     let tenants = if is_named { Tenants::Named([tenant(tenant_id)].into()) } else { Tenants::Discovered };
     let before = pending(database, tenant_id, None).await;
-    let found = store.probe(&ProbeRequest::new(tenants)).await.unwrap();
+    let found = store.probe(&ProbeRequest::new(tenants)).await.unwrap().oldest;
     let now = pending(database, tenant_id, None).await;
     let found = found.iter().find(|oldest| oldest.tenant_id.as_str() == tenant_id);
     let found = found.map(|oldest| oldest.id.get());

@@ -33,6 +33,7 @@ macro_rules! __postgres_list {
                     a_relay_process_frozen_as_the_rows_of_its_claim_arrive_publishes_none_of_them;
                 read_only:
                     a_relay_on_a_standby_publishes_nothing_until_the_promotion
+                    another_server_is_told_of_and_is_not_red
                     a_read_only_default_does_not_keep_a_claim_from_marking;
                 rights:
                     a_role_that_may_not_mark_publishes_nothing_and_health_says_what_to_grant

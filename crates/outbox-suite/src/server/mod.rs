@@ -12,7 +12,7 @@ use outbox_core::{ClaimOutcome, ClaimRequest, Claimed, NewMessage, Store, StoreE
 pub use self::database::{PrivateServer, ServerDatabase};
 pub use self::driver::{Driver, Open, ServerDriver};
 pub use self::pool::{Cut, Pool, StorePool};
-pub use self::stage::{Entry, Journal, Replica, Stage, assert_pool_is_whole, quick, soon};
+pub use self::stage::{Entry, Journal, Replica, Stage, assert_pool_is_whole, quick, shrinks_to, soon};
 pub(crate) use self::stage::{Gate, recorded, started};
 
 pub(crate) use crate::{BOUND, SOON};

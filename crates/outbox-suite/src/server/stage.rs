@@ -205,6 +205,17 @@ pub async fn soon<F: Future>(what: &str, future: F) -> F::Output {
     tokio::time::timeout(BOUND, future).await.unwrap_or_else(|_| panic!("it never came about: {what}"))
 }
 
+/// Waits until a pool has at most so many connections: one that is closed is gone a moment later.
+pub async fn shrinks_to(store: &AnyStore, most: u32) {
+    let pool = StorePool::of(store);
+    let waiting = async {
+        while pool.size() > most {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    soon(&format!("at most {most} connections are left"), waiting).await;
+}
+
 /// A pool gives out all of its connections at once, and no more are open: none is lost, none is kept.
 pub async fn assert_pool_is_whole(store: &AnyStore) {
     let pool = StorePool::of(store);

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use outbox_core::{
-    ClaimOutcome, ClaimRequest, Claimed, Inspect as _, MessageId, OldestPending, OutboxMessage,
-    PendingRequest, ProbeRequest, Store, StoreError, StoreOperation, TenantId, Tenants, async_trait,
+    ClaimOutcome, ClaimRequest, Claimed, Inspect as _, MessageId, OutboxMessage, PendingRequest,
+    ProbeRequest, Probed, Store, StoreError, StoreOperation, TenantId, Tenants, async_trait,
 };
 use outbox_memory::MemoryStore;
 
@@ -190,7 +190,7 @@ impl Store for BrokenStore {
         NonZeroU32::new(8)
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<Vec<OldestPending>, StoreError> {
+    async fn probe(&self, request: &ProbeRequest) -> Result<Probed, StoreError> {
         let again = self.again(format!("probe {request:?}"));
         let mut request = request.clone();
         let named = match &request.tenants {
@@ -211,7 +211,7 @@ impl Store for BrokenStore {
             _ => {}
         }
         let mut found = self.inner.probe(&request).await?;
-        message::alter_probe(self.defect, &self.inner, &named, again, &mut found);
+        message::alter_probe(self.defect, &self.inner, &named, again, &mut found.oldest);
         Ok(found)
     }
 

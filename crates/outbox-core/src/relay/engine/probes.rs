@@ -15,12 +15,14 @@ pub(super) struct Probes {
     /// When the next one is due; `None` is never.
     next: Option<Duration>,
     failures: u32,
+    /// What the last answer said of its server.
+    server: Option<String>,
     random: fastrand::Rng,
 }
 
 impl Probes {
     pub(super) fn new(pace: Pace, now: Duration, random: fastrand::Rng) -> Self {
-        Self { pace, under_way: false, next: Some(now), failures: 0, random }
+        Self { pace, under_way: false, next: Some(now), failures: 0, server: None, random }
     }
 
     /// When the next one is due, unless one is under way.
@@ -59,6 +61,15 @@ impl Probes {
     pub(super) fn succeeded(&mut self) -> bool {
         self.under_way = false;
         std::mem::take(&mut self.failures) > 0
+    }
+
+    /// One was answered by this server; says whether the one before was answered by another. Of a server that is not known
+    /// nothing is said.
+    pub(super) fn is_another(&mut self, server: Option<String>) -> bool {
+        if server.is_none() || self.server == server {
+            return false;
+        }
+        std::mem::replace(&mut self.server, server).is_some()
     }
 
     /// One failed; says whether it is the first.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::relay::turn::{Refusal, Tried};
-use crate::{RefusalClass, Timestamp};
+use crate::{OldestPending, RefusalClass, Timestamp};
 
 const POLL: Duration = Duration::from_millis(200);
 const START: Duration = Duration::from_secs(1_000);
@@ -28,7 +28,12 @@ fn found(tenants: &[(&str, i64)]) -> Event {
     let one = |(name, id): &(&str, i64)| {
         OldestPending::new(tenant(name), MessageId::new(*id), Timestamp::from_micros(0), Duration::ZERO)
     };
-    Event::Probed(Ok(tenants.iter().map(one).collect()))
+    Event::Probed(Ok(tenants.iter().map(one).collect::<Vec<_>>().into()))
+}
+
+fn answered_by(server: Option<&str>) -> Event {
+    let server = server.map(str::to_owned);
+    Event::Probed(Ok(Probed { server, ..Probed::default() }))
 }
 
 fn unreachable() -> Event {
@@ -108,6 +113,7 @@ fn in_words(effect: &Effect) -> String {
             News::SubjectRecovered { tenant, subject } => format!("told: {subject} of {tenant} recovered"),
             News::ProbesFail { .. } => "told: probes fail".to_owned(),
             News::ProbesRecovered => "told: probes succeed".to_owned(),
+            News::AnotherServer => "told: another server".to_owned(),
         },
     }
 }
@@ -119,6 +125,26 @@ fn a_relay_probes_at_once_and_at_every_poll() {
     assert_eq!(stage.due, Some(START + POLL));
     assert_eq!(stage.when_due(), ["probe"]);
     assert_eq!(stage.due, None, "one at a time");
+}
+
+/// A fail-over is told of once, also where the first answers after it failed, or did not say who answers.
+#[test]
+fn another_server_is_told_of_once() {
+    let mut stage = Stage::relay();
+    for (server, told) in [
+        (None, vec![]),
+        (Some("one"), vec![]),
+        (Some("one"), vec![]),
+        (None, vec![]),
+        (Some("two"), vec!["told: another server"]),
+        (Some("two"), vec![]),
+    ] {
+        assert_eq!(stage.after(answered_by(server)), told, "{server:?}");
+        assert_eq!(stage.when_due(), ["probe"]);
+    }
+    assert_eq!(stage.after(unreachable()), ["told: probes fail"]);
+    assert_eq!(stage.when_due(), ["probe"]);
+    assert_eq!(stage.after(answered_by(Some("one"))), ["told: probes succeed", "told: another server"]);
 }
 
 #[test]

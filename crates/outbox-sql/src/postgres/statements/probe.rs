@@ -2,6 +2,7 @@
 
 use super::Words;
 use super::operator::{GE, GT, LE, LT, TIMES};
+use crate::postgres::server::SERVER;
 use crate::table::TimeType;
 
 impl Words {
@@ -13,7 +14,7 @@ impl Words {
         );
         format!(
             "WITH RECURSIVE oldest AS (\n  (\n    {start}\n  )\n  UNION ALL\n  SELECT next.*\n  \
-             FROM oldest CROSS JOIN LATERAL (\n    {next}\n  ) AS next\n)\n{}\nFROM oldest",
+             FROM oldest CROSS JOIN LATERAL (\n    {next}\n  ) AS next\n)\n{}\nFROM oldest\nUNION ALL\n{SERVER}",
             self.oldest(),
         )
     }
@@ -22,7 +23,7 @@ impl Words {
         let first = self.first(&format!("{{tenant}} {GE} named.tenant AND {{tenant}} {LE} named.tenant"));
         format!(
             "{}\nFROM (SELECT DISTINCT pg_catalog.unnest($1::pg_catalog.text[]) AS tenant) AS named \
-             CROSS JOIN LATERAL (\n    {first}\n) AS oldest",
+             CROSS JOIN LATERAL (\n    {first}\n) AS oldest\nUNION ALL\n{SERVER}",
             self.oldest(),
         )
     }

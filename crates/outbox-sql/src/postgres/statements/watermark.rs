@@ -6,6 +6,7 @@ use super::operator::{EQ, GE, GT, LE, LT};
 use super::{Words, arrays};
 use crate::dialect::Dialect;
 use crate::identifier::literal;
+use crate::postgres::server::SERVER;
 use crate::table::OutboxTable;
 
 /// The statements of one table. Parameters are numbered in the order in which they are named here.
@@ -102,7 +103,7 @@ impl Words {
              CROSS JOIN LATERAL (\n    {begin}\n  ) AS next\n  UNION ALL\n  SELECT next.*, passing.upto\n  \
              FROM passing CROSS JOIN LATERAL (\n    {go_on}\n  ) AS next\n)\n{oldest}\nFROM (\n  \
              SELECT tenant, id, occurred FROM passing\n  UNION ALL\n  SELECT first.* FROM mark CROSS JOIN LATERAL (\n    \
-             {marked}\n  ) AS first\n) AS oldest",
+             {marked}\n  ) AS first\n) AS oldest\nUNION ALL\n{SERVER}",
             begin = next("gap"),
             go_on = next("passing"),
             arrays = arrays(&MARKS),
@@ -113,7 +114,7 @@ impl Words {
 
     fn probe_named_from(&self) -> String {
         format!(
-            "{}\nFROM (SELECT DISTINCT * FROM {} AS given (tenant, id)) AS mark CROSS JOIN LATERAL (\n    {}\n) AS oldest",
+            "{}\nFROM (SELECT DISTINCT * FROM {} AS given (tenant, id)) AS mark CROSS JOIN LATERAL (\n    {}\n) AS oldest\nUNION ALL\n{SERVER}",
             self.oldest(),
             arrays(&MARKS),
             self.first(&from_mark()),

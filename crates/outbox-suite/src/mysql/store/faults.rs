@@ -15,7 +15,7 @@ use sqlx::mysql::MySqlConnectOptions;
 
 use crate::AnyStore;
 use crate::mysql::{Database, Driver, STORE};
-use crate::server::{BOUND, SOON, claim, is_held, message, refused, request, tenant};
+use crate::server::{BOUND, SOON, StorePool, claim, is_held, message, refused, request, shrinks_to, tenant};
 
 async fn stage(driver: Driver, server: &MariaDb) -> (Database, MySqlTable) {
     let options = MySqlConnectOptions::from_str(&server.url("mysql")).unwrap();
@@ -87,7 +87,15 @@ pub(crate) async fn a_read_only_server_refuses_the_claim_itself(driver: Driver) 
     assert!(error.message().contains("connect to the primary"), "{error}");
     let found = store.check().await.unwrap();
     assert!(found.iter().any(|finding| finding.message.contains("read-only (read_only)")), "{found:?}");
+    // A quiet relay does nothing but probe.
+    for tenants in [Tenants::Discovered, Tenants::Named([tenant("nobody")].into())] {
+        let before = StorePool::of(&store).size();
+        let error = store.probe(&ProbeRequest::new(tenants)).await.unwrap_err();
+        assert!(error.message().contains("the server is read-only"), "{error}");
+        shrinks_to(&store, before.saturating_sub(1)).await;
+    }
     server.execute("mysql", "SET GLOBAL read_only = 0").unwrap();
+    assert!(store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap().unfit.is_none());
     assert_eq!(claim(&store, "acme").await.messages.len(), 1);
 }
 

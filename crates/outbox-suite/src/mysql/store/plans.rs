@@ -74,9 +74,9 @@ impl Counted {
         assert_eq!(self.store.pending(&tenant("big"), 50.try_into().unwrap()).await.unwrap().len(), 50);
         marks.push(self.reads().await);
         let named = Tenants::Named(["big", "t1", "nobody"].map(tenant).into());
-        assert_eq!(self.store.probe(&ProbeRequest::new(named)).await.unwrap().len(), 2);
+        assert_eq!(self.store.probe(&ProbeRequest::new(named)).await.unwrap().oldest.len(), 2);
         marks.push(self.reads().await);
-        assert_eq!(self.store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap().len(), 8);
+        assert_eq!(self.store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap().oldest.len(), 8);
         marks.push(self.reads().await);
         let cost = |place: usize| marks[place + 1] - marks[place];
         [("claim and settle", cost(1)), ("pending", cost(2)), ("named", cost(3)), ("discovered", cost(4))]

@@ -42,7 +42,7 @@ pub(crate) async fn a_row_that_cannot_be_read_stops_its_tenant_alone(driver: Dri
     for name in ["well", "\u{10ffff}"] {
         claim(&store, name).await.claim.settle(Settlement::release()).await.unwrap();
     }
-    let found = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap();
+    let found = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap().oldest;
     assert_eq!(found.len(), 7, "{found:?}");
     assert!(found.iter().all(|oldest| oldest.time.is_none() == (oldest.tenant_id.as_str() == "time")));
     database.drop().await;

@@ -2,37 +2,38 @@
 
 use std::time::Duration;
 
-use outbox_core::{HealthReport, TenantState};
+use outbox_core::{HealthCheck, HealthReport, OperationKind, RelayConfig};
 use outbox_testkit::Recorder;
 use servers::Postgres;
 
 use crate::postgres::{Database, Driver, Stage};
-use crate::server::{Entry, Replica, quick, tenant};
+use crate::server::{Entry, Replica, quick, shrinks_to, tenant};
 
-/// On a standby the claim itself fails and says why: nothing is published, however often it is tried, and health
-/// is red. After its promotion everything is published, once, over the same pool.
+/// On a standby the probe itself fails and says why: nothing is claimed or published, however often it is tried, each
+/// probe closes its connection, and health is red, also where nothing is pending. After its promotion everything is
+/// published, once, over the same pool.
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 pub(crate) async fn a_relay_on_a_standby_publishes_nothing_until_the_promotion(driver: Driver) {
     let primary = Postgres::start(&[]).unwrap();
     let stage = Stage::on(driver, &primary, "standby").await;
     let written = stage.append("acme", 3).await;
+    let empty = Stage::on(driver, &primary, "empty").await;
     let standby = primary.standby().unwrap();
     standby.wait_for_replay(&primary).unwrap();
     let options = stage.options().port(standby.address().port());
     let store = stage.store_as(options.clone(), 3);
     let recorder = Recorder::new();
     let replica = Replica::start(&store, recorder.clone(), quick().max_lag(Duration::from_millis(1)));
-    let says = |entry: &Entry| {
-        matches!(entry, Entry::BackedOff { reason, .. }
-            if reason.contains("claim failed") && reason.contains("connect to the primary"))
-    };
+    let says = |entry: &Entry| matches!(entry, Entry::Failed(OperationKind::Probe, error) if error.contains("the server is a standby"));
     replica.journal.wait_for(4, says).await;
     assert!(recorder.deliveries().is_empty());
-    let red = |report: &HealthReport| {
-        let acme = report.tenants.get(&tenant("acme")).map(|acme| &acme.state);
-        !report.is_healthy() && matches!(acme, Some(TenantState::BackingOff { .. }))
-    };
+    let red = |report: &HealthReport| report.to_string().contains("the server is a standby");
     replica.health(red).await;
+    shrinks_to(&store, 0).await;
+    let options_of_empty = empty.options().port(standby.address().port());
+    let config = RelayConfig::builder().discover_tenants().build().unwrap();
+    let idle = HealthCheck::new(empty.store_as(options_of_empty, 1), &config).check().await;
+    assert!(red(&idle), "{idle}");
     let findings = store.check().await.unwrap();
     assert!(findings.iter().any(|finding| finding.to_string().contains("standby")), "{findings:?}");
 
@@ -50,11 +51,31 @@ pub(crate) async fn a_relay_on_a_standby_publishes_nothing_until_the_promotion(d
     replica.health(HealthReport::is_healthy).await;
     replica.stop().await;
     promoted.admin.close().await;
+    empty.end().await;
+    stage.end().await;
+}
+
+/// Where another server has the address, or the same was started anew, observers hear of it, and nothing is red.
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+pub(crate) async fn another_server_is_told_of_and_is_not_red(driver: Driver) {
+    let mut server = Postgres::start(&[]).unwrap();
+    let stage = Stage::on(driver, &server, "another").await;
+    stage.append("acme", 1).await;
+    let replica = Replica::start(&stage.store(3), Recorder::new(), quick());
+    replica.publishes_all_of(&stage).await;
+    assert_eq!(replica.journal.count(|entry| *entry == Entry::AnotherServer), 0);
+    server.restart().unwrap();
+    replica.journal.wait_for(1, |entry| *entry == Entry::AnotherServer).await;
+    stage.append("acme", 1).await;
+    replica.publishes_all_of(&stage).await;
+    replica.health(HealthReport::is_healthy).await;
+    assert_eq!(replica.journal.count(|entry| *entry == Entry::AnotherServer), 1);
+    replica.stop().await;
     stage.end().await;
 }
 
 /// A server that is read-only by default can be written to by who says so, and a claim does: each message is
-/// published once and marked.
+/// published once and marked. Health is red: applications may write elsewhere.
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn a_read_only_default_does_not_keep_a_claim_from_marking(driver: Driver) {
     let stage = Stage::new(driver).await;
@@ -69,6 +90,8 @@ pub(crate) async fn a_read_only_default_does_not_keep_a_claim_from_marking(drive
     assert_eq!(recorder.accepted(&tenant("acme")), written);
     recorder.assert_no_duplicates();
     assert_eq!(replica.journal.count(|entry| matches!(entry, Entry::Failed(..))), 0);
+    let report = replica.relay.health().check().await;
+    assert!(report.to_string().contains("read-only by default"), "{report}");
     replica.stop().await;
     stage.end().await;
 }

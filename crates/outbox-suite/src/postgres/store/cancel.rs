@@ -143,7 +143,7 @@ pub(crate) async fn waiting_for_the_pool_ends_with_the_timeout(driver: Driver) {
     let error = store.probe(&probe).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Transient, "{error}");
     drop(busy);
-    assert!(store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap().is_empty());
+    assert!(store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap().oldest.is_empty());
     pool.close().await;
     database.drop().await;
 }

@@ -17,7 +17,7 @@ async fn works(database: &Database, table: &OutboxTable) {
     claimed.claim.settle(Settlement::published([MessageId::new(written[0])])).await.unwrap();
     let pending = store.pending(&tenant("acme"), 10.try_into().unwrap()).await.unwrap();
     assert_eq!(pending.len(), 1);
-    let oldest = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap();
+    let oldest = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap().oldest;
     assert_eq!(oldest[0].id.get(), written[1]);
     assert_eq!(store.check().await.unwrap(), []);
     store.close().await;

@@ -47,7 +47,7 @@ pub(crate) async fn hostile_rows_stop_their_tenant_and_are_named(driver: Driver)
         assert!(error.message().contains(wrong), "{tenant}: {error}");
     }
     assert_eq!(ids(&claim(&store, "well").await), well);
-    let oldest = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap();
+    let oldest = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.unwrap().oldest;
     let unreadable: Vec<_> = oldest
         .iter()
         .filter(|oldest| oldest.time.is_none())

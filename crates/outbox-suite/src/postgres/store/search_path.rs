@@ -164,7 +164,7 @@ async fn goes_all_its_ways(store: &AnyStore, pool: &StorePool, table: &OutboxTab
             pool.append(table, &message("acme", "2").with_occurred_at(Timestamp::from_micros(1))).await,
         ];
         for tenants in [Tenants::Discovered, Tenants::Named([tenant("acme")].into())] {
-            let oldest = store.probe(&ProbeRequest::new(tenants)).await.unwrap();
+            let oldest = store.probe(&ProbeRequest::new(tenants)).await.unwrap().oldest;
             assert_eq!(oldest.iter().map(|oldest| oldest.id.get()).collect::<Vec<_>>(), written[..1]);
         }
         let pending = store.pending(&tenant("acme"), 10.try_into().unwrap()).await.unwrap();

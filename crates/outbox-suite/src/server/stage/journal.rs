@@ -36,6 +36,8 @@ pub enum Entry {
     ProbeFailing(String),
     /// Probes are well again.
     ProbeRecovered,
+    /// Another server answers.
+    AnotherServer,
 }
 
 type Hook = (OperationKind, Box<dyn FnOnce() + Send>);
@@ -119,6 +121,7 @@ impl Observer for Journal {
             Notice::Recovered { tenant, .. } => Entry::Recovered(tenant.to_string()),
             Notice::ProbeFailing { error, .. } => Entry::ProbeFailing(chain(error)),
             Notice::ProbeRecovered => Entry::ProbeRecovered,
+            Notice::AnotherServer => Entry::AnotherServer,
             _ => return,
         });
     }

@@ -29,7 +29,7 @@ pub(crate) async fn names_with_quotes_capitals_keywords_and_spaces_work(driver: 
         assert_eq!(store.check().await.expect("a check"), [], "{name}");
         let claimed = claim(&store, &acme).await;
         assert_eq!(ids(&claimed), written, "{name}");
-        let oldest = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.expect("a probe");
+        let oldest = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.expect("a probe").oldest;
         assert_eq!(oldest.len(), 1, "{name}");
         claimed.claim.settle(Settlement::published(written)).await.expect("settled");
         assert_eq!(database.marked().await, 2, "{name}");
@@ -199,7 +199,7 @@ pub(crate) async fn each_hostile_row_stops_its_own_tenant_and_is_named(driver: D
             "{error}"
         );
     }
-    let found = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.expect("a probe");
+    let found = store.probe(&ProbeRequest::new(Tenants::Discovered)).await.expect("a probe").oldest;
     assert_eq!(found.len(), hostile.len() + 1, "every tenant that there is: {found:?}");
     for oldest in &found {
         let unreadable = (108..=110).contains(&oldest.id.get());

@@ -65,5 +65,5 @@ pub(crate) async fn a_database_that_became_read_only_turns_health_red_and_nothin
         again.expect("it takes writes again");
     }
     database.commit(&tenant("acme"), 1).await;
-    assert_eq!(store.probe(&request).await.expect("found").len(), 1);
+    assert_eq!(store.probe(&request).await.expect("found").oldest.len(), 1);
 }

@@ -42,7 +42,7 @@ fn assert_replaced(error: &StoreError, database: &FileDatabase) {
 }
 
 async fn probe(store: &AnyStore) -> Result<usize, StoreError> {
-    Ok(store.probe(&ProbeRequest::new(Tenants::Discovered)).await?.len())
+    Ok(store.probe(&ProbeRequest::new(Tenants::Discovered)).await?.oldest.len())
 }
 
 /// Promise: a row is marked only after it was published. The mark runs on a new connection, which opens what has the

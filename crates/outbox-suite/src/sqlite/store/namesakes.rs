@@ -26,7 +26,7 @@ pub(crate) async fn tables_of_a_connection_s_own_hide_nothing_of_the_database(dr
     let plain = database.store();
     let store = database.store_as(&database.open().setup(NAMESAKES));
     for tenants in [Tenants::Discovered, Tenants::Named([acme.clone()].into())] {
-        let oldest = store.probe(&ProbeRequest::new(tenants)).await.expect("a probe");
+        let oldest = store.probe(&ProbeRequest::new(tenants)).await.expect("a probe").oldest;
         assert_eq!(oldest.iter().map(|oldest| oldest.id).collect::<Vec<_>>(), written[..1]);
         assert!(oldest[0].time.is_some_and(|time| time.age.as_secs() < 60), "of another table");
     }

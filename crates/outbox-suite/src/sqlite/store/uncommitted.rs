@@ -25,7 +25,7 @@ async fn refuses_to_see_it(driver: Driver, open: &Open, options: SqliteConnectOp
     let pending = store.pending(&acme, NonZeroU32::MIN).await;
     let claim = try_claim(&store, &acme).await;
     let refusals: [StoreError; 3] = [
-        probe.map(|found| found.len()).expect_err("it saw what is not committed"),
+        probe.map(|found| found.oldest.len()).expect_err("it saw what is not committed"),
         pending.map(|found| found.len()).expect_err("it saw what is not committed"),
         claim.map(|found| found.is_some()).expect_err("it saw what is not committed"),
     ];

@@ -79,7 +79,7 @@ impl Stage {
         let mut answers = [None; 2];
         let named = Tenants::Named([tenant("acme"), tenant("nobody")].into());
         for (answer, tenants) in answers.iter_mut().zip([Tenants::Discovered, named]) {
-            let found = self.store.probe(&ProbeRequest::new(tenants)).await.unwrap();
+            let found = self.store.probe(&ProbeRequest::new(tenants)).await.unwrap().oldest;
             assert!(found.len() <= 1, "{found:?}");
             *answer = found.first().map(|oldest| oldest.id.get());
         }
