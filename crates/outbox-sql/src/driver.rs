@@ -8,7 +8,7 @@ use std::sync::Arc;
 use outbox_core::{OutboxMessage, StoreError};
 
 use crate::meaning::Meaning;
-use crate::row::{Cell, Decoding, Unreadable};
+use crate::row::{self, Cell, Decoding, Unreadable};
 
 /// Where the sessions of a store come from: a pool.
 pub trait Driver: Debug + Clone + Send + Sync + 'static {
@@ -122,14 +122,47 @@ impl<'q> Question<'q> {
 /// What a parameter is bound to.
 #[derive(Debug, Clone, Copy)]
 pub enum Bind<'q> {
+    /// No text.
+    Null,
     /// A text.
     Text(&'q str),
+    /// Bytes.
+    Bytes(&'q [u8]),
     /// A 64-bit integer.
     Integer(i64),
     /// An array of texts.
     Texts(&'q [&'q str]),
     /// An array of 64-bit integers.
     Integers(&'q [i64]),
+}
+
+/// What a parameter is bound to where there are no arrays: they are JSON.
+#[derive(Debug)]
+pub enum Flat<'q> {
+    /// No text.
+    Null,
+    /// A text.
+    Text(&'q str),
+    /// A JSON array, as text.
+    Json(String),
+    /// Bytes.
+    Bytes(&'q [u8]),
+    /// A 64-bit integer.
+    Integer(i64),
+}
+
+impl<'q> Bind<'q> {
+    /// Without arrays.
+    pub fn flat(self) -> Flat<'q> {
+        match self {
+            Self::Null => Flat::Null,
+            Self::Text(text) => Flat::Text(text),
+            Self::Bytes(bytes) => Flat::Bytes(bytes),
+            Self::Integer(integer) => Flat::Integer(integer),
+            Self::Texts(texts) => Flat::Json(serde_json::Value::from(texts).to_string()),
+            Self::Integers(integers) => Flat::Json(serde_json::Value::from(integers).to_string()),
+        }
+    }
 }
 
 /// The values of a row.
@@ -150,6 +183,8 @@ pub enum Value {
     Real(f64),
     /// A text.
     Text(String),
+    /// Bytes, perhaps of a text.
+    Bytes(Vec<u8>),
     /// An array of texts.
     Texts(Vec<String>),
     /// It could not be read.
@@ -208,8 +243,19 @@ from_value! {
     bool: Boolean, "a boolean";
     i64: Integer, "an integer";
     f64: Real, "a floating number";
-    String: Text, "a text";
+    Vec<u8>: Bytes, "bytes";
     Vec<String>: Texts, "an array of texts";
+}
+
+impl FromValue for String {
+    fn from_value(value: Value) -> Cell<Self> {
+        match value {
+            Value::Text(text) => Ok(text),
+            Value::Bytes(bytes) => row::text(bytes),
+            Value::Null => Err(Unreadable::NULL),
+            _ => Err(Unreadable::new("is not a text")),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -227,5 +273,11 @@ mod tests {
         assert_eq!(answer.take::<String>(1), Err(Unreadable::new("is not a text")));
         assert_eq!(answer.take::<Option<i64>>(2), Err(Unreadable::new("is odd")));
         assert_eq!(answer.take::<bool>(9), Err(Unreadable::NULL));
+    }
+
+    #[test]
+    fn arrays_are_json_where_there_are_none() {
+        assert!(matches!(Bind::Integers(&[1, 2]).flat(), Flat::Json(json) if json == "[1,2]"));
+        assert!(matches!(Bind::Texts(&["a\""]).flat(), Flat::Json(json) if json == r#"["a\""]"#));
     }
 }

@@ -21,7 +21,6 @@ pub mod file_lock;
 mod hash;
 pub mod headers;
 pub mod identifier;
-mod json;
 pub mod meaning;
 pub mod mysql;
 #[doc(hidden)]

@@ -8,8 +8,7 @@ use diesel::mysql::Mysql;
 use diesel::sql_types::{BigInt, Binary, Nullable, Untyped};
 use outbox_core::{MessageId, NewMessage};
 use outbox_sql::dialect::Dialect;
-use outbox_sql::mysql::schema;
-use outbox_sql::mysql::{self, APPENDED, MySqlStatements};
+use outbox_sql::mysql::{self, APPENDED, schema};
 use outbox_sql::{InvalidTable, OutboxTable, append, headers};
 
 use super::error::append_error;
@@ -19,9 +18,7 @@ use crate::statement::Statement;
 /// An outbox table of a MySQL or MariaDB database, to append to. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct MySqlTable {
-    pub(super) description: Arc<OutboxTable>,
-    #[cfg_attr(not(feature = "async"), expect(dead_code, reason = "the store's"))]
-    pub(super) statements: Arc<MySqlStatements>,
+    description: Arc<OutboxTable>,
     /// The statement that appends one message.
     append_one: Arc<str>,
 }
@@ -32,9 +29,9 @@ impl MySqlTable {
     /// # Errors
     /// [`InvalidTable`] if MySQL cannot hold such a table.
     pub fn new(table: OutboxTable) -> Result<Self, InvalidTable> {
-        let statements = Arc::new(MySqlStatements::new(&table)?);
+        table.check(Dialect::MySql)?;
         let append_one = mysql::append(&table, 1).into();
-        Ok(Self { description: Arc::new(table), statements, append_one })
+        Ok(Self { description: Arc::new(table), append_one })
     }
 
     /// Its description.

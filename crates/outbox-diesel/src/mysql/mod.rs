@@ -5,9 +5,7 @@
 
 mod append;
 #[cfg(feature = "async")]
-mod check;
-#[cfg(feature = "async")]
-mod claim;
+mod driver;
 mod error;
 #[cfg(feature = "async")]
 mod row;
@@ -21,6 +19,3 @@ pub use outbox_sql::check::{Finding, Severity};
 pub use self::append::{MySqlAppend, MySqlAppendAll, MySqlTable};
 #[cfg(feature = "async")]
 pub use self::store::MySqlStore;
-
-#[cfg(feature = "async")]
-type ArmedConnection = crate::connection::ArmedConnection<diesel_async::AsyncMysqlConnection>;

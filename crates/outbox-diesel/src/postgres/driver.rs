@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use diesel::pg::Pg;
-use diesel::sql_types::{Array, BigInt, Nullable, Text, Untyped};
+use diesel::sql_types::{Array, BigInt, Binary, Nullable, Text, Untyped};
 use diesel_async::{AsyncPgConnection, SimpleAsyncConnection};
 use futures_util::future::join;
 use outbox_core::{OutboxMessage, StoreError, TenantId};
@@ -141,7 +141,9 @@ impl PostgresSession for OnConnection {
 fn statement<'q, ST>(question: &'q Question<'_>) -> Statement<'q, Pg, ST> {
     let statement = Statement::new(&question.text);
     question.binds.iter().fold(statement, |statement, bind| match *bind {
+        Bind::Null => statement.bind::<Nullable<Text>>(None::<&str>),
         Bind::Text(text) => statement.bind::<Text>(text),
+        Bind::Bytes(bytes) => statement.bind::<Binary>(bytes),
         Bind::Integer(integer) => statement.bind::<BigInt>(integer),
         Bind::Texts(texts) => statement.bind::<Array<Text>>(texts),
         Bind::Integers(integers) => statement.bind::<Array<BigInt>>(integers),

@@ -1,11 +1,13 @@
 //! What a MySQL or MariaDB table and its server must be like.
 
+mod ask;
 mod columns;
 mod dangers;
 mod server;
 
 use outbox_core::Settling;
 
+pub use self::ask::create_if_missing;
 use self::columns::{check_claims, check_columns, check_index};
 use self::dangers::check_dangers;
 use self::server::check_server;
@@ -16,7 +18,7 @@ use crate::mysql::schema::version_comment;
 use crate::table::OutboxTable;
 
 /// Asks about the server and the session: names and values of settings, those that it has.
-pub const DESCRIBE_SERVER: &str = "\
+pub(crate) const DESCRIBE_SERVER: &str = "\
 SHOW VARIABLES WHERE Variable_name IN (
     'version', 'version_comment', 'autocommit', 'read_only', 'super_read_only', 'innodb_read_only', 'sql_mode',
     'binlog_format', 'log_bin', 'innodb_rollback_on_timeout', 'wsrep_on', 'group_replication_group_name',
@@ -25,7 +27,7 @@ SHOW VARIABLES WHERE Variable_name IN (
 
 /// Asks about a table: schema or null, name. Its type, engine and comment; the names of triggers that run before a row
 /// of it is written, marked or deleted, as far as this user may see them; how many ids it has given.
-pub const DESCRIBE_TABLE: &str = "\
+pub(crate) const DESCRIBE_TABLE: &str = "\
 SELECT cast(t.TABLE_TYPE AS char), cast(t.ENGINE AS char), cast(t.TABLE_COMMENT AS char),
        (SELECT group_concat(cast(g.TRIGGER_NAME AS char) ORDER BY g.TRIGGER_NAME SEPARATOR ', ')
         FROM information_schema.TRIGGERS AS g
@@ -36,7 +38,7 @@ FROM information_schema.TABLES AS t
 WHERE TABLE_SCHEMA = coalesce(convert(? USING utf8mb4), database()) AND TABLE_NAME = convert(? USING utf8mb4)";
 
 /// Asks about its columns: schema or null, name. What else a column is says too whether it has a default.
-pub const DESCRIBE_COLUMNS: &str = "\
+pub(crate) const DESCRIBE_COLUMNS: &str = "\
 SELECT cast(COLUMN_NAME AS char), cast(COLUMN_TYPE AS char), cast(IS_NULLABLE AS char),
        cast(concat(EXTRA, CASE WHEN coalesce(COLUMN_DEFAULT, 'NULL') = 'NULL' THEN '' ELSE ' default' END) AS char),
        cast(PRIVILEGES AS char)
@@ -44,7 +46,7 @@ FROM information_schema.COLUMNS
 WHERE TABLE_SCHEMA = coalesce(convert(? USING utf8mb4), database()) AND TABLE_NAME = convert(? USING utf8mb4)";
 
 /// Asks about its indexes, a row for each column: schema or null, name.
-pub const DESCRIBE_INDEXES: &str = "\
+pub(crate) const DESCRIBE_INDEXES: &str = "\
 SELECT cast(INDEX_NAME AS char), cast(COLUMN_NAME AS char), NON_UNIQUE = 0
 FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = coalesce(convert(? USING utf8mb4), database()) AND TABLE_NAME = convert(? USING utf8mb4)
@@ -52,19 +54,19 @@ ORDER BY INDEX_NAME, SEQ_IN_INDEX";
 
 /// What a database said about itself and the tables.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// Names and values of settings.
-    pub settings: Vec<(String, String)>,
+    pub(crate) settings: Vec<(String, String)>,
     /// What the store does with a published row.
-    pub settling: Settling,
+    pub(crate) settling: Settling,
     /// Whether this user may do that; `None` if it could not be asked.
-    pub may_settle: Option<bool>,
+    pub(crate) may_settle: Option<bool>,
     /// The table; `None` if there is none of this name.
-    pub table: Option<TableFacts>,
+    pub(crate) table: Option<TableFacts>,
     /// The table of claims; `None` if there is none.
-    pub claims: Option<TableFacts>,
+    pub(crate) claims: Option<TableFacts>,
     /// Whether the table of claims has its sentinel; `None` if it could not be asked.
-    pub sentinel: Option<bool>,
+    pub(crate) sentinel: Option<bool>,
 }
 
 impl Facts {
@@ -79,51 +81,51 @@ impl Facts {
 
 /// What the database said about a table.
 #[derive(Debug, Clone, Default)]
-pub struct TableFacts {
+pub(crate) struct TableFacts {
     /// `BASE TABLE`, on MariaDB `SYSTEM VERSIONED`, or what else it is.
-    pub kind: String,
+    pub(crate) kind: String,
     /// Its storage engine.
-    pub engine: Option<String>,
+    pub(crate) engine: Option<String>,
     /// Its comment.
-    pub comment: String,
+    pub(crate) comment: String,
     /// The triggers that run before a row of it is written, marked or deleted.
-    pub triggers: Option<String>,
+    pub(crate) triggers: Option<String>,
     /// The next id, in digits.
-    pub next_id: Option<String>,
+    pub(crate) next_id: Option<String>,
     /// Its columns.
-    pub columns: Vec<ColumnFacts>,
+    pub(crate) columns: Vec<ColumnFacts>,
     /// Its indexes.
-    pub indexes: Vec<IndexFacts>,
+    pub(crate) indexes: Vec<IndexFacts>,
 }
 
 /// What the database said about a column.
 #[derive(Debug, Clone, Default)]
-pub struct ColumnFacts {
+pub(crate) struct ColumnFacts {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its type, as the server writes it.
-    pub column_type: String,
+    pub(crate) column_type: String,
     /// Whether it takes null.
-    pub nullable: bool,
+    pub(crate) nullable: bool,
     /// What else it is: `auto_increment`, `on update current_timestamp()`, `VIRTUAL GENERATED`, `default`.
-    pub extra: String,
+    pub(crate) extra: String,
     /// What this user may do with it: `select,insert,update`.
-    pub privileges: String,
+    pub(crate) privileges: String,
 }
 
 /// What the database said about an index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IndexFacts {
+pub(crate) struct IndexFacts {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Its columns; an expression is empty.
-    pub columns: Vec<String>,
+    pub(crate) columns: Vec<String>,
     /// Whether it is unique.
-    pub unique: bool,
+    pub(crate) unique: bool,
 }
 
 /// Gathers the rows of [`DESCRIBE_INDEXES`]: an index's name, one of its columns, and whether it is unique.
-pub fn indexes(rows: impl IntoIterator<Item = (String, Option<String>, bool)>) -> Vec<IndexFacts> {
+pub(crate) fn indexes(rows: impl IntoIterator<Item = (String, Option<String>, bool)>) -> Vec<IndexFacts> {
     let mut indexes: Vec<IndexFacts> = Vec::new();
     for (name, column, unique) in rows {
         let column = column.unwrap_or_default();
@@ -136,7 +138,7 @@ pub fn indexes(rows: impl IntoIterator<Item = (String, Option<String>, bool)>) -
 }
 
 /// Compares the facts with what the store needs. Nothing is found if all is well.
-pub fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
+pub(crate) fn findings(table: &OutboxTable, facts: &Facts) -> Vec<Finding> {
     let name = table.display_name(Dialect::MySql);
     let mut found = Vec::new();
     check_server(facts, &mut found);

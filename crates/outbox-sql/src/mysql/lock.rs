@@ -1,147 +1,104 @@
-//! Locking a tenant's row among the claims, and adding it where there is none: what is asked in which order. The
-//! driver only sends it.
+//! A tenant that is locked: only that makes something to read from.
 
-use std::fmt::Debug;
+mod rows;
+
 use std::sync::Arc;
 
-use outbox_core::{MessageId, Settling, StoreError, StoreOperation};
+use outbox_core::{ClaimRequest, MessageId, StoreError, StoreOperation};
 
-use super::{BeginClaim, COMMIT, MySqlStatements, SENTINEL};
+pub(super) use self::rows::has_row;
+use self::rows::{Lock, lock, no_sentinel};
+use super::driver::{MySqlDriver, MySqlSession as _};
+use super::store::Shared;
+use super::{COMMIT, ROLLBACK, VERIFY, begin_claim};
+use crate::claim::{Holder, Marked};
+use crate::driver::{Asking as _, Bind, Driver, Failed, Question, Session};
+use crate::settlement::Fate;
 
-/// A connection, as far as locking a tenant needs it.
-pub trait Locking: Debug + Sized + Send + 'static {
-    /// What the driver fails with.
-    type Error: Send;
-
-    /// Says what an error means, and what to do, to a store of this table that settles so.
-    fn error(error: Self::Error, operation: StoreOperation, table: &str, settling: Settling) -> StoreError;
-
-    /// Marks these messages, or deletes them, and answers how many rows it were.
-    fn mark(&mut self, published: &[MessageId]) -> impl Future<Output = Result<u64, Self::Error>> + Send;
-
-    /// Gives the connection back. No transaction may be open on it.
-    fn release(self);
-
-    /// Runs a text of several statements, up to the first that fails.
-    fn run(&mut self, statements: &str) -> impl Future<Output = Result<(), Self::Error>> + Send;
-
-    /// Whether a question about a tenant is answered by a row.
-    fn has_row(
-        &mut self,
-        question: &Arc<str>,
-        tenant: &str,
-    ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
-
-    /// Adds a tenant's row: [`MySqlStatements::add`].
-    fn add(&mut self, add: &Arc<str>, tenant: &str) -> impl Future<Output = Result<(), Self::Error>> + Send;
-
-    /// Whether that failed because another was faster; see [`is_conflict`](super::error::is_conflict).
-    fn is_conflict(error: &Self::Error) -> bool;
+/// A session whose transaction has a tenant. What it reads is read after the lock: its snapshot sees what the last
+/// holder marked.
+#[derive(Debug)]
+pub(super) struct Locked<D: Driver> {
+    shared: Arc<Shared<D>>,
+    session: D::Session,
 }
 
-/// What came of locking a tenant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lock {
-    /// The session has it.
-    Taken,
-    /// Another has it. To be ended by [`ROLLBACK`](super::ROLLBACK), whether or not a transaction is open.
-    Held,
-    /// Another was adding its row. The connection is to be closed: the server may have ended the transaction.
-    Conflict,
-    /// There is no [`SENTINEL`]; see [`no_sentinel`]. The connection is to be closed.
-    NoSentinel,
-}
-
-/// Whose a row of the claims is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Row {
-    Ours,
-    Anothers,
-    Missing,
-}
-
-/// Begins a transaction as [`begin_claim`](super::begin_claim) says, and locks a tenant in it. Waits for no session
-/// that holds a tenant. A tenant without a row is added: while another adds one this waits, a while, and where another
-/// adds the same row without the sentinel, no longer than a lock may be waited for.
-///
-/// # Errors
-/// What a statement fails with. The connection is to be closed then.
-///
-/// # Cancellation
-/// The connection is to be closed with the future.
-pub(super) async fn lock<S: Locking>(
-    session: &mut S,
-    statements: &MySqlStatements,
-    begin: &BeginClaim,
-    tenant: &str,
-) -> Result<Lock, S::Error> {
-    session.run(&begin.text).await?;
-    match try_row(session, statements, tenant).await? {
-        Row::Ours => return Ok(Lock::Taken),
-        Row::Anothers => return Ok(Lock::Held),
-        Row::Missing => {}
-    }
-
-    // Whoever adds a row has the sentinel locked, so that nobody waits for another's insert.
-    match lock_sentinel(session, statements, begin).await? {
-        Row::Ours => {}
-        Row::Anothers => return Ok(Lock::Held),
-        Row::Missing => return Ok(Lock::NoSentinel),
-    }
-    // Another may have added it before the sentinel was locked.
-    if !session.has_row(&statements.exists, tenant).await? {
-        match session.add(&statements.add, tenant).await {
-            Ok(()) => {}
-            Err(error) if S::is_conflict(&error) => return Ok(Lock::Conflict),
-            Err(error) => return Err(error),
+impl<D: MySqlDriver> Locked<D> {
+    /// Begins a transaction and locks the tenant in it; `None` if another has it.
+    ///
+    /// # Errors
+    /// What a statement fails with; a permanent error if the [sentinel](super::SENTINEL) is missing.
+    ///
+    /// # Cancellation
+    /// The session is dropped with the future.
+    pub(super) async fn lock(
+        shared: &Arc<Shared<D>>,
+        request: &ClaimRequest,
+    ) -> Result<Option<Self>, StoreError> {
+        let failed = |error| shared.failed(StoreOperation::Claim, error);
+        let mut session = shared.driver.acquire().await.map_err(failed)?;
+        let begin = begin_claim(&shared.statements, request.timeout, shared.max_silence);
+        let locked = lock(&mut session, &shared.statements, &begin, request.tenant_id.as_str()).await;
+        match locked.map_err(failed)? {
+            Lock::Taken => Ok(Some(Self { shared: Arc::clone(shared), session })),
+            Lock::Held => {
+                session.run(ROLLBACK).await.map_err(failed)?;
+                session.release();
+                Ok(None)
+            }
+            Lock::Conflict => Ok(None),
+            Lock::NoSentinel => Err(no_sentinel(&shared.name)),
         }
     }
-    session.run(COMMIT).await?;
-    session.run(&begin.text).await?;
-    Ok(match try_row(session, statements, tenant).await? {
-        Row::Ours => Lock::Taken,
-        Row::Anothers | Row::Missing => Lock::Held,
-    })
-}
 
-/// Locks a row of the claims, if it is there and nobody has. Neither question waits.
-async fn try_row<S: Locking>(
-    session: &mut S,
-    statements: &MySqlStatements,
-    tenant: &str,
-) -> Result<Row, S::Error> {
-    if session.has_row(&statements.lock, tenant).await? {
-        return Ok(Row::Ours);
+    /// Reads the tenant's messages.
+    ///
+    /// # Errors
+    /// What the statement fails with.
+    pub(super) async fn read(
+        &mut self,
+        request: &ClaimRequest,
+    ) -> Result<Vec<<D::Session as Session>::Row>, StoreError> {
+        let (statement, excluded) = self.shared.statements.claim_without(&request.excluded_subjects);
+        let limits = [i64::from(request.limit.get()), i64::try_from(request.max_bytes).unwrap_or(i64::MAX)];
+        let binds: Vec<Bind<'_>> = [Bind::Text(request.tenant_id.as_str())]
+            .into_iter()
+            .chain(excluded.into_iter().map(Bind::Text))
+            .chain(limits.map(Bind::Integer))
+            .collect();
+        let rows = self.session.read(Question::named(&statement, &binds)).await;
+        rows.map_err(|error| self.failed(StoreOperation::Claim, error))
     }
-    Ok(if session.has_row(&statements.exists, tenant).await? { Row::Anothers } else { Row::Missing })
-}
 
-/// Locks the sentinel. Another has it for as long as it takes to add a row, and never for a batch: so it is waited for,
-/// with nothing locked meanwhile that anybody else could wait for.
-async fn lock_sentinel<S: Locking>(
-    session: &mut S,
-    statements: &MySqlStatements,
-    begin: &BeginClaim,
-) -> Result<Row, S::Error> {
-    let row = try_row(session, statements, SENTINEL).await?;
-    let Some(seconds) = begin.a_while.filter(|_| row == Row::Anothers) else { return Ok(row) };
-    session.run(&format!("SET SESSION innodb_lock_wait_timeout = {seconds}")).await?;
-    match session.has_row(&statements.wait, SENTINEL).await {
-        Ok(true) => Ok(Row::Ours),
-        Ok(false) => Ok(Row::Missing),
-        // Whether the server ended the statement or the transaction, a rollback is right.
-        Err(error) if S::is_conflict(&error) => Ok(Row::Anothers),
-        Err(error) => Err(error),
+    fn failed(&self, operation: StoreOperation, error: Failed<D>) -> StoreError {
+        self.shared.failed(operation, error)
     }
 }
 
-/// The error of a claim that [`Lock::NoSentinel`] came of. `table` is for a person to read.
-pub(super) fn no_sentinel(table: &str) -> StoreError {
-    StoreError::permanent(
-        StoreOperation::Claim,
-        format!(
-            "the table of claims of {table} lacks its empty row, which whoever adds a row locks: insert it, as the \
-             DDL does; check() has the statement"
-        ),
-    )
+impl<D: MySqlDriver> Holder for Locked<D> {
+    async fn verify(&mut self) -> Result<(), StoreError> {
+        let heard = self.session.run(VERIFY).await;
+        heard.map_err(|error| self.failed(StoreOperation::Verify, error))
+    }
+
+    async fn mark(mut self, published: &[MessageId]) -> Result<Marked, StoreError> {
+        let ids: Vec<i64> = published.iter().map(|id| id.get()).collect();
+        let binds = [Bind::Integers(&ids)];
+        let rows = self.session.change(Question::named(&self.shared.statements.mark, &binds)).await;
+        let rows = rows.map_err(|error| self.failed(StoreOperation::Settle, error))?;
+        // The settings come first in it: an error says that nothing is marked, or that nobody knows.
+        if let Err(error) = self.session.run(COMMIT).await {
+            let fate = Fate::Unknown(self.failed(StoreOperation::Settle, error));
+            return Ok(Marked { rows, fate });
+        }
+        self.session.release();
+        Ok(Marked { rows, fate: Fate::Committed })
+    }
+
+    async fn roll_back(mut self) -> Result<(), StoreError> {
+        let rolled_back = self.session.run(ROLLBACK).await;
+        rolled_back.map_err(|error| self.failed(StoreOperation::Settle, error))?;
+        self.session.release();
+        Ok(())
+    }
 }

@@ -1,21 +1,27 @@
-//! MySQL and MariaDB: their statements, how a tenant is locked, what their errors mean, and what the tables and their
-//! server must be like.
+//! MySQL and MariaDB: their statements, the store over any driver, how a tenant is locked, what their errors mean, and
+//! what the tables and their server must be like.
 
+#[doc(hidden)]
 pub mod check;
-pub mod claim;
+mod claim;
+#[doc(hidden)]
+pub mod driver;
+#[doc(hidden)]
 pub mod error;
 mod lock;
+mod probe;
 pub mod schema;
 mod server;
 mod statements;
+mod store;
 mod transaction;
 mod walk;
 
-pub use self::lock::Locking;
-pub use self::server::{ASK_SERVER, KnownServer, turns};
-pub use self::statements::{
-    APPENDED, ID_STEP, MySqlStatements, SENTINEL, append, chunks, ids, json_tenants, micros,
-};
-pub use self::transaction::{BeginClaim, COMMIT, ROLLBACK, VERIFY, begin_claim};
-pub use self::walk::{Walk, WalkedTenant};
-pub use crate::json::json_ids;
+use self::server::{ASK_SERVER, KnownServer, turns};
+#[doc(hidden)]
+pub use self::statements::{APPENDED, ID_STEP, append, chunks, ids, micros};
+pub use self::statements::{MySqlStatements, SENTINEL, json_tenants};
+#[doc(hidden)]
+pub use self::store::MySqlStore;
+use self::transaction::{BeginClaim, COMMIT, ROLLBACK, VERIFY, begin_claim};
+use self::walk::{Walk, WalkedTenant};

@@ -8,7 +8,7 @@ use outbox_core::{StoreError, StoreOperation};
 /// itself, as a text; and, as a text, which settings of the session turn what a read sees or what is bound to it, empty
 /// if none does: for [`KnownServer::learn`]. (In the mode `EMPTY_STRING_IS_NULL` MariaDB takes an empty text that is
 /// bound for none: a walk over the tenants begins with one, and a subject can be one.)
-pub const ASK_SERVER: &str = "SELECT cast(@@autocommit AS signed), \
+pub(crate) const ASK_SERVER: &str = "SELECT cast(@@autocommit AS signed), \
      cast(concat_ws(', ', version(), @@version_comment) AS char), \
      cast(concat_ws(', ', \
      if(/*M! @@SESSION.tx_isolation */ /*!80000 @@SESSION.transaction_isolation */ = 'READ-UNCOMMITTED', \
@@ -21,11 +21,11 @@ pub const ASK_SERVER: &str = "SELECT cast(@@autocommit AS signed), \
 /// Whether a pool's server and sessions were seen to keep a claim's promise. A pool's sessions are alike: they are
 /// asked once, and again after an error, since another server may have the address by then.
 #[derive(Debug, Default)]
-pub struct KnownServer(AtomicBool);
+pub(crate) struct KnownServer(AtomicBool);
 
 impl KnownServer {
     /// Whether nothing has to be asked.
-    pub fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -35,7 +35,7 @@ impl KnownServer {
     /// A permanent error where a claim excludes nobody, since the server locks nothing; where a probe would see what
     /// was there at its session's first read, for ever; and where a read would see what is not committed, not all of
     /// it, nothing at all, or what was there in the past. Nobody would be told of any.
-    pub fn learn(
+    pub(crate) fn learn(
         &self,
         operation: StoreOperation,
         (autocommit, server, turned): (i64, &str, &str),
@@ -49,7 +49,7 @@ impl KnownServer {
     }
 
     /// An operation failed: it is asked again before the next.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 }
@@ -87,7 +87,7 @@ fn check(operation: StoreOperation, autocommit: i64, server: &str) -> Result<(),
 }
 
 /// What is said of settings that turn what a read sees: those that [`ASK_SERVER`] answers.
-pub fn turns(settings: &str) -> String {
+pub(crate) fn turns(settings: &str) -> String {
     format!(
         "sessions of the relay's pool do not see just what is committed now, by these settings: {settings}; give that \
          pool sessions with the server's own defaults for them, and READ COMMITTED or a stronger isolation"

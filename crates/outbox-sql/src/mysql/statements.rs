@@ -24,7 +24,7 @@ use crate::table::{InvalidTable, OutboxTable, PayloadType};
 #[non_exhaustive]
 pub struct MySqlStatements {
     /// Changes no row, and fails where no row could be marked: on a read-only server, or without the right. Part
-    /// of [`begin_claim`](super::begin_claim).
+    /// of what a claim begins with.
     pub prove_writable: Arc<str>,
     /// Locks a tenant's row of the claims, if nobody has: tenant. A row says that it is locked now.
     pub lock: Arc<str>,
@@ -37,7 +37,7 @@ pub struct MySqlStatements {
     pub add: Arc<str>,
     /// A tenant's oldest pending messages, cut where those before have the bytes: tenant, limit, bytes.
     pub claim: Arc<str>,
-    pub(super) claim_others: (Arc<str>, Arc<str>),
+    claim_others: (Arc<str>, Arc<str>),
     /// A tenant's oldest pending messages: tenant, limit.
     pub pending: Arc<str>,
     /// The oldest pending message of some tenants: tenant, id, microseconds or null, the server's time. The
@@ -45,9 +45,9 @@ pub struct MySqlStatements {
     pub probe_named: Arc<str>,
     /// A step of the walk over whichever tenants have something: tenant, its lowest id met, how many of its
     /// entries were met, microseconds or null, the server's time. Parameters: the tenant after which to look, how
-    /// many entries to meet. See [`Walk`](super::Walk).
+    /// many entries to meet.
     pub probe_next: Arc<str>,
-    /// Marks messages, or deletes them: [`json_ids`](super::json_ids). The rows affected are those settled.
+    /// Marks messages, or deletes them: a JSON array of ids. The rows affected are those settled.
     pub mark: Arc<str>,
 }
 
@@ -87,6 +87,27 @@ impl MySqlStatements {
         self.prove_writable = words.prove_writable(settling).into();
         self.mark = words.mark(settling).into();
         self
+    }
+
+    /// What a claim reads, which leaves these subjects out and walks past their rows: [`Self::claim`] if there are
+    /// none. Parameters: tenant, the subjects answered, limit, bytes.
+    ///
+    /// The subjects are those given, the last one repeated: a few lengths, so that few statements are prepared.
+    pub(super) fn claim_without<'s>(&self, subjects: &'s [String]) -> (Arc<str>, Vec<&'s str>) {
+        let Some(last) = subjects.last() else { return (Arc::clone(&self.claim), Vec::new()) };
+        let padded: Vec<&str> = subjects
+            .iter()
+            .chain(std::iter::repeat(last))
+            .map(String::as_str)
+            .take(subjects.len().next_power_of_two())
+            .collect();
+        (self.claim_others(padded.len()).into(), padded)
+    }
+
+    /// As `claim`, of other subjects than so many.
+    fn claim_others(&self, subjects: usize) -> String {
+        let (before, behind) = &self.claim_others;
+        format!("{before}{}{behind}", vec!["?"; subjects.max(1)].join(", "))
     }
 }
 

@@ -20,20 +20,20 @@ macro_rules! restore {
 }
 
 /// Asks nothing, of a session that is still there.
-pub const VERIFY: &str = "DO 1";
+pub(crate) const VERIFY: &str = "DO 1";
 
 /// Commits, with the session's settings as they were before: one text of several statements. They come first, so
 /// that nothing is committed if one of them fails. Neither another transaction nor the session's end follows, whatever
 /// its `completion_type` is.
-pub const COMMIT: &str = concat!(restore!(), "; COMMIT AND NO CHAIN NO RELEASE");
+pub(crate) const COMMIT: &str = concat!(restore!(), "; COMMIT AND NO CHAIN NO RELEASE");
 
 /// Rolls back, with the session's settings as they were before: one text of several statements. What follows is as
 /// after [`COMMIT`].
-pub const ROLLBACK: &str = concat!(restore!(), "; ROLLBACK AND NO CHAIN NO RELEASE");
+pub(crate) const ROLLBACK: &str = concat!(restore!(), "; ROLLBACK AND NO CHAIN NO RELEASE");
 
 /// What a claim begins with: [`begin_claim`].
 #[derive(Debug, Clone)]
-pub struct BeginClaim {
+pub(crate) struct BeginClaim {
     /// One text of several statements, without parameters.
     pub(super) text: String,
     /// For how many seconds the sentinel may be waited for. `None`: there is no time for that.
@@ -54,7 +54,7 @@ pub struct BeginClaim {
 /// The wait for another that adds a tenant's row takes a twentieth of `timeout`, or a second if that is longer, and
 /// does not take place below three: servers look once a second whether a wait is over, and it has to end before the
 /// operation does.
-pub fn begin_claim(statements: &MySqlStatements, timeout: Duration, silence: Duration) -> BeginClaim {
+pub(crate) fn begin_claim(statements: &MySqlStatements, timeout: Duration, silence: Duration) -> BeginClaim {
     let seconds = |time: Duration| {
         let whole = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
         whole.clamp(1, LONGEST)

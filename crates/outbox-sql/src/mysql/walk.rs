@@ -7,17 +7,17 @@ use crate::row;
 
 /// What a probe answers about a tenant: a step of the walk, or the question about named ones. One row is about the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WalkedTenant {
+pub(crate) struct WalkedTenant {
     /// The bytes of its id.
-    pub tenant: Vec<u8>,
+    pub(crate) tenant: Vec<u8>,
     /// The lowest id met.
-    pub id: i64,
+    pub(crate) id: i64,
     /// How many of its entries were met.
-    pub entries: i64,
+    pub(crate) entries: i64,
     /// When that message happened, in microseconds since 1970; `None` if it cannot be read.
-    pub micros: Option<i64>,
+    pub(crate) micros: Option<i64>,
     /// The server's time, in microseconds since 1970.
-    pub now: i64,
+    pub(crate) now: i64,
 }
 
 /// A walk over the tenants that have something pending, by repeated
@@ -28,7 +28,7 @@ pub struct WalkedTenant {
 /// Its cost does not grow with the rows: a step costs little, there is one more for a tenant with more than a step
 /// meets at most, and steps are short where tenants have many.
 #[derive(Debug)]
-pub struct Walk {
+pub(crate) struct Walk {
     after: Vec<u8>,
     limit: i64,
     found: Vec<OldestPending>,
@@ -42,18 +42,17 @@ const MOST: i64 = 4_096;
 
 impl Walk {
     /// A walk from the first tenant on.
-    #[expect(clippy::new_without_default, reason = "a walk that was not begun is no natural value")]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { after: Vec::new(), limit: FIRST, found: Vec::new(), server: None }
     }
 
     /// The next step's parameters: the tenant after which to look, and how many entries to meet.
-    pub fn step(&self) -> (&[u8], i64) {
+    pub(crate) fn step(&self) -> (&[u8], i64) {
         (&self.after, self.limit)
     }
 
     /// Takes what a probe of named tenants answered, which is all in one step.
-    pub fn named(tenants: Vec<WalkedTenant>) -> Self {
+    pub(crate) fn named(tenants: Vec<WalkedTenant>) -> Self {
         let mut walk = Self::new();
         walk.take(tenants);
         walk
@@ -61,7 +60,7 @@ impl Walk {
 
     /// Takes what a step answered, and says whether there is another. A step that leads no further is the last:
     /// so it is where the tenants' column does not compare by bytes, which `check()` tells.
-    pub fn take(&mut self, tenants: Vec<WalkedTenant>) -> bool {
+    pub(crate) fn take(&mut self, tenants: Vec<WalkedTenant>) -> bool {
         let mut further = false;
         let (tenants, server): (Vec<_>, Vec<_>) = tenants.into_iter().partition(|row| row.id != NO_MESSAGE);
         if let Some(row) = server.into_iter().next() {
@@ -82,7 +81,7 @@ impl Walk {
     }
 
     /// Whether the server takes writes, so that its session may be used again.
-    pub fn takes_writes(&self) -> bool {
+    pub(crate) fn takes_writes(&self) -> bool {
         self.server.as_ref().is_none_or(|(_, is_read_only)| !is_read_only)
     }
 
@@ -90,7 +89,7 @@ impl Walk {
     ///
     /// # Errors
     /// A transient error, if the server is read-only.
-    pub fn found(self) -> Result<Probed, StoreError> {
+    pub(crate) fn found(self) -> Result<Probed, StoreError> {
         if !self.takes_writes() {
             return Err(read_only());
         }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use outbox_core::{MessageId, NewMessage};
 use outbox_sql::check::Finding;
 use outbox_sql::dialect::Dialect;
+use outbox_sql::mysql::check::create_if_missing;
 use outbox_sql::mysql::schema;
 use outbox_sql::mysql::{self, ID_STEP, MySqlStatements};
 use outbox_sql::{InvalidTable, OutboxTable, headers};
 use sqlx::mysql::MySqlQueryResult;
 use sqlx::{AssertSqlSafe, MySqlConnection};
 
-use super::check::compare;
+use super::driver::On;
 use super::error::append_error;
 use crate::AppendError;
 
@@ -67,13 +68,7 @@ impl MySqlTable {
     /// # Cancellation
     /// Close the connection with the future.
     pub async fn create_if_missing(&self, connection: &mut MySqlConnection) -> sqlx::Result<Vec<Finding>> {
-        let (found, missing) = compare(self, connection).await?;
-        if !missing {
-            return Ok(found);
-        }
-        let ddl = schema::create_table_if_missing(&self.description).unwrap_or_default();
-        sqlx::raw_sql(AssertSqlSafe(ddl)).execute(&mut *connection).await?;
-        Ok(compare(self, connection).await?.0)
+        create_if_missing(&mut On(connection), &self.statements, &self.description).await
     }
 
     /// Appends a message and answers its id. Pass a connection of your own, with your transaction open on it

@@ -4,8 +4,7 @@
 //! a relay's store.
 
 mod append;
-mod check;
-mod claim;
+mod driver;
 mod error;
 mod row;
 mod store;
@@ -14,5 +13,3 @@ pub use outbox_sql::check::{Finding, Severity};
 
 pub use self::append::MySqlTable;
 pub use self::store::MySqlStore;
-
-type ArmedConnection = crate::connection::ArmedConnection<sqlx::MySql>;

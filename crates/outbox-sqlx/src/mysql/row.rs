@@ -1,11 +1,11 @@
-//! From MySQL's row to a message. Texts are read as bytes: no type of a column and no character set of a connection
+//! From MySQL's rows to the shared ones. Texts are read as bytes: no type of a column and no character set of a connection
 //! comes between.
 
 use outbox_core::Bytes;
-use outbox_sql::mysql::WalkedTenant;
+use outbox_sql::driver::{Answer, Value};
 use outbox_sql::row::{self, Cell, RawRow, Unreadable};
 use sqlx::mysql::MySqlRow;
-use sqlx::{Decode, MySql, Row, Type};
+use sqlx::{Column as _, Decode, MySql, Row, Type};
 
 /// A row of the claim's or the pending's statement. The columns are read by their place.
 pub(super) fn message(row: &MySqlRow) -> RawRow {
@@ -21,15 +21,20 @@ pub(super) fn message(row: &MySqlRow) -> RawRow {
     }
 }
 
-/// A row of a probe.
-pub(super) fn walked(row: &MySqlRow) -> sqlx::Result<WalkedTenant> {
-    Ok(WalkedTenant {
-        tenant: row.try_get_unchecked(0)?,
-        id: row.try_get(1)?,
-        entries: row.try_get(2)?,
-        micros: row.try_get(3)?,
-        now: row.try_get(4)?,
-    })
+/// A row of small values.
+pub(super) fn answer(row: &MySqlRow) -> Answer {
+    (0..row.len()).map(|column| value(row, column).unwrap_or_else(Value::Unreadable)).collect()
+}
+
+fn value(row: &MySqlRow, column: usize) -> Cell<Value> {
+    let is_number =
+        row.try_column(column).is_ok_and(|column| <i64 as Type<MySql>>::compatible(column.type_info()));
+    let value = if is_number {
+        number(row, column)?.map(Value::Integer)
+    } else {
+        bytes(row, column)?.map(Value::Bytes)
+    };
+    Ok(value.unwrap_or_default())
 }
 
 fn number<'r, T>(row: &'r MySqlRow, column: usize) -> Cell<Option<T>>

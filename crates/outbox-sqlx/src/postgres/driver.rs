@@ -159,7 +159,9 @@ impl Asking for On<'_> {
 fn query<'q>(question: &Question<'q>) -> Query<'q, Postgres, PgArguments> {
     let query = sqlx::query(AssertSqlSafe(question.text.clone()));
     question.binds.iter().fold(query, |query, bind| match *bind {
+        Bind::Null => query.bind(None::<&str>),
         Bind::Text(text) => query.bind(text),
+        Bind::Bytes(bytes) => query.bind(bytes),
         Bind::Integer(integer) => query.bind(integer),
         Bind::Texts(texts) => query.bind(texts),
         Bind::Integers(integers) => query.bind(integers),
