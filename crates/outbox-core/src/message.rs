@@ -51,8 +51,8 @@ impl OutboxMessage {
     }
 
     /// How many bytes it has in all that can be large: tenant, kind, subject, payload and headers, these as JSON text.
-    /// What the bounds of a batch and of a slice count. Headers count as written with spaces, `{"a": "1"}`: no less than
-    /// they have in any database.
+    /// What the bounds of a batch and of a slice count. Headers count as written with spaces, `{"a": "1"}`: no less
+    /// than a database has of what this library wrote.
     pub fn size(&self) -> usize {
         let texts = self.tenant_id.as_str().len() + self.kind.len() + self.subject_id.len();
         texts.saturating_add(self.payload_len()).saturating_add(self.headers.json_len())

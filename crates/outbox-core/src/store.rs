@@ -179,8 +179,8 @@ pub struct ClaimRequest {
     pub limit: NonZeroU32,
     /// How many bytes to hand over, about: a message is handed over while those before it have fewer, so that there is
     /// always at least one. What counts is [`OutboxMessage::size`]: whatever can be large, payload and headers above all,
-    /// unpacked. A store may count headers as they are in its database; it must not count more than that. Default
-    /// 16 MiB.
+    /// unpacked. A store may count headers as their JSON text is in its database, with its escapes; it must not
+    /// count more than that. Default 16 MiB.
     pub max_bytes: usize,
     /// Subjects whose messages are left out: they stay pending, and the oldest of the *others* are handed over.
     /// At most [`MAX_EXCLUDED_SUBJECTS`](Self::MAX_EXCLUDED_SUBJECTS); a store need not take more. Compared by

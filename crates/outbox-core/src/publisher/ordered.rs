@@ -12,7 +12,8 @@ use super::Publisher;
 /// - The first poll of a message's future puts the message on the connection, behind every message whose future
 ///   was polled before, and ahead of every later one. Not a task that is spawned, nor a connection of a pool.
 /// - A message that is *not* on the connection after the first poll (it is full, it is being made anew) is refused;
-///   it does not wait and follow later ones, and it does not block the thread until there is room. (Tokio's budget makes none wait here: the relay polls without it.)
+///   it does not wait and follow later ones, and it does not block the thread until there is room. (Tokio's budget makes
+///   none wait here: the relay polls without it.)
 ///
 /// What it cannot promise is what the broker does when it refuses n and has n + 1 already: see
 /// `docs/ordering.md`.

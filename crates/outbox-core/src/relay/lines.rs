@@ -204,7 +204,7 @@ impl Line {
                 tracing::warn!(
                     tenant = &*name(tenant.as_str()),
                     ?took,
-                    "outbox publisher blocked its thread, and others waited: it must await, or use another thread"
+                    "outbox publisher blocked its thread, and others may wait: it must await, or use another thread"
                 );
             }
         }

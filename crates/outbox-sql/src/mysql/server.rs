@@ -54,13 +54,13 @@ impl KnownServer {
     }
 }
 
-/// A row of a probe's answer that is no tenant's: which server it is, as the bytes of a text; a number that no message
-/// has; and, as a number, whether it is read-only.
-pub(super) const SERVER: &str = "SELECT cast(concat_ws(' ', @@hostname, @@port, @@server_id) AS binary), \
-     cast(-9223372036854775807 - 1 AS signed), cast(cast(@@GLOBAL.read_only AS char) NOT IN ('0', 'OFF') AS signed), 0, 0";
+/// A row of a probe's answer that is no tenant's: which server it is, as the bytes of a text, and in the place of a
+/// tenant's entries -1, or [`READ_ONLY`].
+pub(super) const SERVER: &str = "SELECT cast(concat_ws(' ', @@hostname, @@port, @@server_id) AS binary), 0, \
+     if(cast(@@GLOBAL.read_only AS char) IN ('0', 'OFF'), -1, -2), 0, 0";
 
-/// The id of that row.
-pub(super) const NO_MESSAGE: i64 = i64::MIN;
+/// That the server is read-only.
+pub(super) const READ_ONLY: i64 = -2;
 
 /// Why nothing is claimed on a server that is read-only. Who has a privilege for it may write there all the same, which is
 /// not who the applications are.

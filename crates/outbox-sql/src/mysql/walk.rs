@@ -2,7 +2,7 @@
 
 use outbox_core::{MessageId, OldestPending, Probed, StoreError};
 
-use super::server::{NO_MESSAGE, read_only};
+use super::server::{READ_ONLY, read_only};
 use crate::row;
 
 /// What a probe answers about a tenant: a step of the walk, or the question about named ones. One row is about the server.
@@ -62,9 +62,9 @@ impl Walk {
     /// so it is where the tenants' column does not compare by bytes, which `check()` tells.
     pub(crate) fn take(&mut self, tenants: Vec<WalkedTenant>) -> bool {
         let mut further = false;
-        let (tenants, server): (Vec<_>, Vec<_>) = tenants.into_iter().partition(|row| row.id != NO_MESSAGE);
+        let (tenants, server): (Vec<_>, Vec<_>) = tenants.into_iter().partition(|row| row.entries > 0);
         if let Some(row) = server.into_iter().next() {
-            self.server = Some((String::from_utf8_lossy(&row.tenant).into_owned(), row.entries != 0));
+            self.server = Some((String::from_utf8_lossy(&row.tenant).into_owned(), row.entries == READ_ONLY));
         }
         let met: i64 = tenants.iter().map(|tenant| tenant.entries).sum();
         let more = met >= self.limit;
@@ -145,14 +145,14 @@ mod tests {
     /// The row of the server is no tenant's: it ends no walk, and is where none other is.
     #[test]
     fn a_server_that_is_read_only_is_refused() {
-        let server = |entries| WalkedTenant { id: NO_MESSAGE, ..tenant("host 3306 1", entries) };
+        let server = |entries| WalkedTenant { id: 0, ..tenant("host 3306 1", entries) };
         let mut walk = Walk::new();
-        assert!(walk.take(vec![tenant("a", FIRST), server(0)]));
+        assert!(walk.take(vec![tenant("a", FIRST), server(-1)]));
         assert_eq!(walk.step(), (&b"a"[..], LEAST));
-        assert!(!walk.take(vec![server(0)]));
+        assert!(!walk.take(vec![server(-1)]));
         let found = walk.found().unwrap();
         assert_eq!((found.oldest.len(), found.server.as_deref()), (1, Some("host 3306 1")));
-        let walk = Walk::named(vec![tenant("a", 1), server(1)]);
+        let walk = Walk::named(vec![tenant("a", 1), server(READ_ONLY)]);
         assert!(!walk.takes_writes());
         assert!(walk.found().is_err_and(|error| error.message().contains("read-only")));
     }

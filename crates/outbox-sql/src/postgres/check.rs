@@ -8,7 +8,7 @@ use outbox_core::Settling;
 
 pub use self::ask::create_if_missing;
 use self::dangers::Dangers;
-pub(super) use self::dangers::{DESCRIBE_DANGERS, describe_sequence};
+pub(super) use self::dangers::{DESCRIBE_DANGERS, FIND_SEQUENCE, describe_sequence};
 use self::indexes::check_indexes;
 
 use crate::check::Finding;

@@ -11,8 +11,8 @@ use super::{
 };
 use super::{schema, wake};
 use crate::postgres::check::{
-    DESCRIBE_COLUMNS, DESCRIBE_DANGERS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, SESSION,
-    describe_sequence,
+    DESCRIBE_COLUMNS, DESCRIBE_DANGERS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE, FIND_SEQUENCE,
+    SESSION, describe_sequence,
 };
 use crate::table::{Columns, OutboxTable, PayloadType};
 
@@ -66,6 +66,7 @@ fn statements() -> Result<Vec<String>, Box<dyn std::error::Error>> {
         DESCRIBE_COLUMNS,
         DESCRIBE_INDEXES,
         DESCRIBE_DANGERS,
+        FIND_SEQUENCE,
         wake::IS_LISTENING,
     ];
     let mut all: Vec<String> = texts.map(str::to_owned).into();
@@ -79,7 +80,7 @@ fn statements() -> Result<Vec<String>, Box<dyn std::error::Error>> {
         OutboxTable::default().with_payload_type(PayloadType::Jsonb),
         OutboxTable::new("a = b(c)").with_columns(without_headers),
     ] {
-        all.push(describe_sequence(&table));
+        all.extend([true, false].map(|may_select| describe_sequence(&table, "public.q", may_select)));
         all.extend([schema::create_table(&table)?, wake::notify(&table)]);
         all.extend([wake::notify_trigger_ddl(&table)?, wake::drop_notify_trigger_ddl(&table)?]);
         let marking = PostgresStatements::new(&table)?;

@@ -7,13 +7,16 @@ use outbox_core::{StoreError, StoreOperation};
 
 use crate::row::{Cell, Unreadable};
 
-/// A row of a probe's answer that is no tenant's, which is why it has no id: since when the server runs and where, and
-/// whether it takes writes (2: none, since it is a standby; 1: only of who asks for it; 0: all).
-pub(super) const SERVER: &str = "SELECT pg_catalog.concat(pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()), \
-     ' ', pg_catalog.inet_server_addr(), ' ', pg_catalog.inet_server_port()),\n       NULL::pg_catalog.int8,\n       \
-     CASE WHEN pg_catalog.pg_is_in_recovery() THEN 2\n            \
-     WHEN pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool THEN 1 ELSE 0 END::pg_catalog.int8,\n       \
-     0::pg_catalog.int8";
+/// A row of a probe's answer that is no tenant's, which is why it has no id: since when the server runs, to the microsecond,
+/// which tells it from every other; and whether it takes writes (2: none, since it is a standby; 1: only of who asks for it;
+/// 0: all).
+pub(super) const SERVER: &str =
+    "SELECT pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::pg_catalog.text,
+       NULL::pg_catalog.int8,
+       CASE WHEN pg_catalog.pg_is_in_recovery() THEN 2
+            WHEN pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool THEN 1
+            ELSE 0 END::pg_catalog.int8,
+       0::pg_catalog.int8";
 
 /// A server, as it answered a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -79,7 +79,10 @@ impl<D: Driver> PostgresStore<D> {
 
     /// Lets claims and probes begin at a watermark.
     pub fn with_watermark(mut self, watermark: Watermark) -> Self {
-        Arc::make_mut(&mut self.shared).watermarks = Some(Arc::new(Watermarks::new(watermark)));
+        let shared = Arc::make_mut(&mut self.shared);
+        shared.watermarks = Some(Arc::new(Watermarks::new(watermark)));
+        // It has to hear itself of another server: a store that it was made of has watermarks of its own.
+        shared.server = Arc::default();
         self
     }
 
@@ -214,7 +217,7 @@ macro_rules! postgres_store {
             /// [`check`](Self::check) refuse a partitioned table and a sequence that hands out several at once, and the
             /// role needs `SELECT` on the sequence. What is pending below a watermark all the same (an id drawn by
             /// hand, a row that was made pending again) is found by a look from zero, each
-            /// [`with_look_every`]($crate::postgres::watermark::Watermark::with_look_every).
+            /// [`with_look_every`](outbox_sql::postgres::watermark::Watermark::with_look_every).
             ///
             /// Watermarks are in memory, shared by clones made afterwards. Every error of the database forgets them.
             pub fn with_watermark(self, watermark: $crate::postgres::watermark::Watermark) -> Self {

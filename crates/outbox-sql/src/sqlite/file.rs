@@ -132,7 +132,9 @@ impl DatabaseFile {
 
 #[cfg(unix)]
 fn may_write(path: &Path) -> io::Result<()> {
-    Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?)
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    // As the effective user, who is the one that writes.
+    Ok(accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?)
 }
 
 /// Elsewhere a mode says so, and nothing else is known.

@@ -6,12 +6,12 @@ use outbox_core::{StoreError, StoreOperation};
 
 use super::{
     ColumnFacts, DESCRIBE_COLUMNS, DESCRIBE_DANGERS, DESCRIBE_INDEXES, DESCRIBE_SERVER, DESCRIBE_TABLE,
-    Facts, IndexFacts, SESSION, TableFacts, describe_sequence, findings,
+    FIND_SEQUENCE, Facts, IndexFacts, SESSION, TableFacts, describe_sequence, findings,
 };
 use crate::check::Finding;
 use crate::deadline::within;
 use crate::dialect::Dialect;
-use crate::driver::{Answer, Asking, Bind, Failed, Question, Session as _};
+use crate::driver::{Answer, Asking, Bind, Failed, FromValue, Question, Session as _};
 use crate::postgres::driver::PostgresDriver;
 use crate::postgres::lock_key::creation_lock_key;
 use crate::postgres::store::PostgresStore;
@@ -39,7 +39,10 @@ impl<D: PostgresDriver> PostgresStore<D> {
         let mut session = shared.driver.acquire().await?;
         // In one transaction, so that a pooler keeps preparing and running a statement on one server session.
         session.run(BEGIN_READ).await?;
-        let table = ask_table(&mut session, &shared.table).await?;
+        let mut table = ask_table(&mut session, &shared.table).await?;
+        if let Some(live) = &mut table {
+            live.dangers.behind = ask_sequence(&mut session, &shared.table, live).await?;
+        }
         let mut server = session.ask_one(Question::unnamed(DESCRIBE_SERVER, &[])).await?;
         let mut facts = Facts::of_server(&mut server).map_err(D::Session::unreadable)?;
         (facts.table, facts.settling) = (table, shared.settling);
@@ -99,27 +102,48 @@ async fn ask_table<A: Asking>(
     let names = [Bind::Text(table.schema_on(Dialect::Postgres)), Bind::Text(table.name())];
     let found = connection.ask(Question::unnamed(DESCRIBE_TABLE, &names)).await?;
     let Some(mut found) = found.into_iter().next() else { return Ok(None) };
-    let oid = [Bind::Integer(found.take(0).map_err(A::unreadable)?)];
-    let columns = connection.ask(Question::unnamed(DESCRIBE_COLUMNS, &oid)).await?;
-    let indexes = connection.ask(Question::unnamed(DESCRIBE_INDEXES, &oid)).await?;
+    let oid = Bind::Integer(found.take(0).map_err(A::unreadable)?);
+    let columns = connection.ask(Question::unnamed(DESCRIBE_COLUMNS, &[oid])).await?;
+    let indexes = connection.ask(Question::unnamed(DESCRIBE_INDEXES, &[oid])).await?;
     let mut live = TableFacts::of(found, columns, indexes).map_err(A::unreadable)?;
     let names = table.columns();
-    let [oid] = oid;
     let about = [oid, Bind::Text(&names.id), Bind::Text(&names.published_at)];
     let dangers = connection.ask(Question::unnamed(DESCRIBE_DANGERS, &about)).await?;
-    let told = |mut danger: Answer| Ok((danger.take(0)?, danger.take(1)?));
-    live.dangers.found = dangers.into_iter().map(told).collect::<Cell<_>>().map_err(A::unreadable)?;
-    let numbered = |column: &ColumnFacts| {
-        column.name == names.id && column.may_select && column.sequence_cache.is_some()
-    };
-    if live.columns.iter().any(numbered) {
-        let behind = connection.ask(Question::plain(describe_sequence(table))).await?;
-        live.dangers.behind = behind.into_iter().next().map(told_both).transpose().map_err(A::unreadable)?;
-    }
+    live.dangers.found = dangers.into_iter().map(two).collect::<Cell<_>>().map_err(A::unreadable)?;
     Ok(Some(live))
 }
 
-fn told_both(mut answer: Answer) -> Cell<(String, String)> {
+/// Whether the sequence is behind the rows: where it stands, and the highest id. Without an index that leads to that, it is
+/// not asked for: all rows would be read.
+async fn ask_sequence<A: Asking>(
+    connection: &mut A,
+    table: &OutboxTable,
+    live: &TableFacts,
+) -> Result<Option<(String, String)>, A::Error> {
+    let id = &table.columns().id;
+    let numbered =
+        |column: &ColumnFacts| column.name == *id && column.may_select && column.sequence_cache.is_some();
+    let leads =
+        |index: &IndexFacts| index.valid && index.predicate.is_none() && index.columns.first() == Some(id);
+    if !live.columns.iter().any(numbered) || !live.indexes.iter().any(leads) {
+        return Ok(None);
+    }
+    let quoted = table.quoted(Dialect::Postgres);
+    let names = [Bind::Text(&quoted), Bind::Text(id)];
+    let found = connection.ask(Question::unnamed(FIND_SEQUENCE, &names)).await?;
+    let Some(mut found) = found.into_iter().next() else { return Ok(None) };
+    let name: String = found.take(0).map_err(A::unreadable)?;
+    let (may_select, may_use) = (found.take(1), found.take::<bool>(2));
+    let may_select: bool = may_select.map_err(A::unreadable)?;
+    if !may_select && !may_use.map_err(A::unreadable)? {
+        return Ok(None);
+    }
+    let behind = connection.ask(Question::plain(describe_sequence(table, &name, may_select))).await?;
+    behind.into_iter().next().map(two).transpose().map_err(A::unreadable)
+}
+
+/// The first two values of a row.
+fn two<One: FromValue, Other: FromValue>(mut answer: Answer) -> Cell<(One, Other)> {
     Ok((answer.take(0)?, answer.take(1)?))
 }
 

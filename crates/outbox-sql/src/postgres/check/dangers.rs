@@ -60,27 +60,35 @@ SELECT 'default', pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM asked
 JOIN pg_catalog.pg_attribute AS c
   ON c.attrelid OPERATOR(pg_catalog.=) asked.oid AND c.attname OPERATOR(pg_catalog.=) $3 AND NOT c.attisdropped
 JOIN pg_catalog.pg_attrdef AS d
-  ON d.adrelid OPERATOR(pg_catalog.=) asked.oid AND d.adnum OPERATOR(pg_catalog.=) c.attnum";
+  ON d.adrelid OPERATOR(pg_catalog.=) asked.oid AND d.adnum OPERATOR(pg_catalog.=) c.attnum
+WHERE pg_catalog.pg_get_expr(d.adbin, d.adrelid) OPERATOR(pg_catalog.!~) '^NULL(::|$)'";
 
-/// Asks whether the table's sequence is behind its rows, as far as this role may read the sequence: where it stands,
-/// and the highest id, if it is. The sequence is read after the rows that this statement sees.
-pub(crate) fn describe_sequence(table: &OutboxTable) -> String {
-    let literal = |text: &str| literal(text, Dialect::Postgres);
-    let (quoted, id) = (table.quoted(Dialect::Postgres), &table.columns().id);
+/// Asks for the sequence of a column, and whether this role may read all of it, or where it stands alone. Parameters: the
+/// table, in quotes where it needs them, and the column.
+pub(crate) const FIND_SEQUENCE: &str =
+    "SELECT q.sequence, pg_catalog.has_sequence_privilege(q.sequence, 'SELECT'),
+       pg_catalog.has_sequence_privilege(q.sequence, 'USAGE')
+FROM (SELECT pg_catalog.pg_get_serial_sequence($1, $2) AS sequence) AS q
+WHERE q.sequence IS NOT NULL";
+
+/// Asks whether a sequence of this name is behind the rows: where it stands, and the highest id, if it is. What it hands
+/// out next is known to who may read all of it; to others it is not, as long as it handed out nothing since it was made or
+/// restarted.
+pub(crate) fn describe_sequence(table: &OutboxTable, sequence: &str, may_select: bool) -> String {
+    let stands = if may_select {
+        format!(
+            "(SELECT s.last_value OPERATOR(pg_catalog.-) CASE WHEN s.is_called THEN 0 ELSE 1 END FROM {sequence} AS s)"
+        )
+    } else {
+        let name = literal(sequence, Dialect::Postgres);
+        format!("pg_catalog.pg_sequence_last_value({name}::pg_catalog.regclass)")
+    };
     format!(
-        "SELECT q.stands::pg_catalog.text, q.id::pg_catalog.text FROM (
-    SELECT CASE WHEN pg_catalog.has_sequence_privilege(s.seqrelid, 'USAGE, SELECT')
-                THEN coalesce(pg_catalog.pg_sequence_last_value(s.seqrelid), s.seqstart OPERATOR(pg_catalog.-) 1) END
-               AS stands, m.id
-    FROM (SELECT pg_catalog.max({}) AS id FROM {quoted}) AS m
-    CROSS JOIN pg_catalog.pg_sequence AS s
-    WHERE s.seqrelid OPERATOR(pg_catalog.=)
-          pg_catalog.pg_get_serial_sequence({}, {})::pg_catalog.regclass
-) AS q
+        "SELECT q.stands::pg_catalog.text, q.id::pg_catalog.text
+FROM (SELECT {stands} AS stands, (SELECT pg_catalog.max({id}) FROM {table}) AS id) AS q
 WHERE q.stands OPERATOR(pg_catalog.<) q.id",
-        quote(id, Dialect::Postgres),
-        literal(&quoted),
-        literal(id),
+        id = quote(&table.columns().id, Dialect::Postgres),
+        table = table.quoted(Dialect::Postgres),
     )
 }
 
