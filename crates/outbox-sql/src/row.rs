@@ -32,7 +32,8 @@ pub type Cell<T> = Result<T, Unreadable>;
 
 /// A row as a driver reads it: any of its values may be one that another program left behind.
 ///
-/// `T` is how it reads the tenant: as a `&str` where it can, for all rows of a claim have the same.
+/// `T` is how it reads the tenant and the headers: as a `&str` where it can, for all rows of a claim have the same tenant,
+/// and headers become something else.
 #[derive(Debug, Clone)]
 pub struct RawRow<T = String> {
     /// The id.
@@ -46,7 +47,7 @@ pub struct RawRow<T = String> {
     /// The content; `None` is the tombstone.
     pub payload: Cell<Option<Bytes>>,
     /// The headers as JSON text; `None` is none at all.
-    pub headers: Cell<Option<String>>,
+    pub headers: Cell<Option<T>>,
     /// When it happened, in microseconds since 1970.
     pub occurred_at: Cell<i64>,
 }
@@ -108,7 +109,9 @@ impl<T: AsRef<str>> RawRow<T> {
         let payload = self.payload.map_err(|reason| unreadable(&columns.payload, &reason))?;
         let headers_column = columns.headers.as_deref().unwrap_or("headers");
         let headers = match self.headers.map_err(|reason| unreadable(headers_column, &reason))? {
-            Some(json) => headers::from_json(&json).map_err(|reason| unreadable(headers_column, &reason))?,
+            Some(json) => {
+                headers::from_json(json.as_ref()).map_err(|reason| unreadable(headers_column, &reason))?
+            }
             None => Headers::new(),
         };
         let occurred_at = self.occurred_at.map_err(|reason| unreadable(&columns.occurred_at, &reason))?;
@@ -164,6 +167,28 @@ impl<'a> Decoding<'a> {
         } else {
             decode_all(rows, table, dialect, operation)
         }
+    }
+
+    /// The same, of rows as a driver has them: each is dropped once it is read, so that they do not stay in memory beside
+    /// the messages that they become.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn decode_each<R>(
+        self,
+        rows: Vec<R>,
+        raw: impl for<'r> Fn(&'r R) -> RawRow<&'r str>,
+    ) -> Result<Vec<OutboxMessage>, StoreError> {
+        let Self { table, dialect, operation } = self;
+        let (mut messages, mut seen) = (Vec::with_capacity(rows.len()), None);
+        for row in rows {
+            match raw(&row).decode(table.columns(), &mut seen) {
+                Ok(message) => messages.push(message),
+                Err(_) if operation == StoreOperation::Claim && !messages.is_empty() => break,
+                Err(row) => return Err(row.into_error(table, dialect, operation)),
+            }
+        }
+        Ok(messages)
     }
 }
 
@@ -236,8 +261,8 @@ mod tests {
     }
 
     fn borrowed() -> RawRow<&'static str> {
-        let RawRow { id, kind, subject_id, payload, headers, occurred_at, .. } = row(1);
-        RawRow { id, tenant_id: Ok("acme"), kind, subject_id, payload, headers, occurred_at }
+        let RawRow { id, kind, subject_id, payload, occurred_at, .. } = row(1);
+        RawRow { id, tenant_id: Ok("acme"), kind, subject_id, payload, headers: Ok(None), occurred_at }
     }
 
     fn decode(rows: Vec<RawRow>) -> Result<Vec<i64>, String> {

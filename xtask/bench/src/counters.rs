@@ -126,7 +126,7 @@ fn read(value: &Value, name: &str) -> Result<f64> {
 
 /// The part of the bench: a program whose allocator counts does the counting.
 pub(super) fn section() -> Result<Vec<Section>> {
-    let counters = Counters::from_json(&counting()?)?;
+    let counters = Counters::from_json(&beside("counters")?)?;
     let mut on_postgres = Section::new(
         "What a message costs",
         format!(
@@ -152,9 +152,9 @@ pub(super) fn section() -> Result<Vec<Section>> {
     Ok(vec![on_postgres, alone])
 }
 
-/// What the program says that is beside this one.
-fn counting() -> Result<Value> {
-    let program = std::env::current_exe()?.with_file_name("counters");
+/// What a program says that is beside this one.
+pub(super) fn beside(name: &str) -> Result<Value> {
+    let program = std::env::current_exe()?.with_file_name(name);
     let output = Command::new(&program).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot run {}: is it built?", program.display()))?;
     ensure!(output.status.success(), "{} ended with {}", program.display(), output.status);

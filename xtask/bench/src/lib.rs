@@ -18,6 +18,7 @@ mod latency;
 mod ledger;
 mod machine;
 mod mariadb;
+pub mod memory;
 mod progress;
 mod report;
 mod rivals;
@@ -58,12 +59,22 @@ pub enum Part {
     Fairness,
     /// What each message costs, counted.
     Counters,
+    /// How much memory a claim takes.
+    Memory,
 }
 
 impl Part {
     /// Every part, in the order in which they run.
-    pub const ALL: [Self; 7] =
-        [Self::Drain, Self::Latency, Self::Idle, Self::Growth, Self::Slow, Self::Fairness, Self::Counters];
+    pub const ALL: [Self; 8] = [
+        Self::Drain,
+        Self::Latency,
+        Self::Idle,
+        Self::Growth,
+        Self::Slow,
+        Self::Fairness,
+        Self::Counters,
+        Self::Memory,
+    ];
 
     /// What it is called: `drain`.
     pub fn name(self) -> &'static str {
@@ -75,6 +86,7 @@ impl Part {
             Self::Slow => "slow",
             Self::Fairness => "fairness",
             Self::Counters => "counters",
+            Self::Memory => "memory",
         }
     }
 }
@@ -133,6 +145,7 @@ async fn measure(bench: &Bench<'_>, machine: &mut Machine) -> Result<Vec<Section
             Part::Slow => slow::measure(bench).await,
             Part::Fairness => fairness::measure(bench).await,
             Part::Counters => counters::section(),
+            Part::Memory => memory::section(),
         };
         sections.extend(measured.with_context(|| format!("the bench's part {} failed", part.name()))?);
     }

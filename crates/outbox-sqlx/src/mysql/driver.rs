@@ -64,7 +64,7 @@ impl Session for OnConnection {
     }
 
     fn messages(rows: Vec<MySqlRow>, decoding: Decoding<'_>) -> Result<Vec<OutboxMessage>, StoreError> {
-        decoding.decode(rows.iter().map(row::message))
+        decoding.decode(rows.into_iter().map(|row| row::message(&row)))
     }
 
     fn release(self) {

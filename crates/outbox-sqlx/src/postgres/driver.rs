@@ -88,7 +88,8 @@ impl Session for OnConnection {
     }
 
     fn messages(rows: Vec<PgRow>, decoding: Decoding<'_>) -> Result<Vec<OutboxMessage>, StoreError> {
-        decoding.decode(row::messages(&rows))
+        let types = row::Types::of(&rows);
+        decoding.decode_each(rows, |row| types.message(row))
     }
 
     fn release(self) {

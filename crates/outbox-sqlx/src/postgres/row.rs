@@ -11,20 +11,14 @@ use sqlx::postgres::types::Oid;
 use sqlx::postgres::{PgRow, PgTypeInfo, PgValueRef};
 use sqlx::{Column, Decode, Postgres, Row, Type, ValueRef as _};
 
-/// The rows of the claim's or the pending's statement. The columns are read by their place.
-///
-/// All rows of an answer have the same types: they are compared with what is expected once, and not for each value.
-pub(super) fn messages(rows: &[PgRow]) -> impl Iterator<Item = RawRow<&str>> {
-    let types = rows.first().map(Types::of).unwrap_or_default();
-    rows.iter().map(move |row| types.message(row))
-}
-
-/// Whether each column has a type that can be read.
+/// Whether each column of the claim's or the pending's statement has a type that can be read. All rows of an answer have
+/// the same types: they are compared with what is expected once, and not for each value.
 #[derive(Debug, Clone, Copy, Default)]
-struct Types([bool; 7]);
+pub(super) struct Types([bool; 7]);
 
 impl Types {
-    fn of(row: &PgRow) -> Self {
+    pub(super) fn of(rows: &[PgRow]) -> Self {
+        let Some(row) = rows.first() else { return Self::default() };
         Self([
             is::<i64>(row, 0),
             is::<str>(row, 1),
@@ -36,7 +30,8 @@ impl Types {
         ])
     }
 
-    fn message(self, row: &PgRow) -> RawRow<&str> {
+    /// A row, whose columns are read by their place.
+    pub(super) fn message(self, row: &PgRow) -> RawRow<&str> {
         let [id, tenant_id, kind, subject_id, payload, headers, occurred_at] = self.0;
         let sent = |time: Option<SentTime>| micros_since_1970(time.map(|SentTime(time)| time));
         RawRow {
