@@ -35,20 +35,17 @@ const STEPS: [Step; 12] = [
     ("outbox-diesel alone", || alone::run().map(all)),
 ];
 
-/// What runs only where it is named: it builds every published crate anew, with other versions.
-const ON_DEMAND: &str = "minimal versions";
-
 /// What a step says that has checked all.
 fn all((): ()) -> Option<String> {
     None
 }
 
 /// Format, tidiness, clippy, docs, the public items, each feature alone, outbox-diesel by itself, and of the dependencies:
-/// none unused, none unasked for, their licences, sources and advisories, and the oldest Rust; warnings are errors. Their
-/// oldest versions are checked where that step is named.
+/// none unused, none unasked for, their licences, sources and advisories, their oldest versions, and the oldest Rust;
+/// warnings are errors.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Options {
-    /// These steps only, as `docs` or `"oldest Rust"`; all but `"minimal versions"` by default.
+    /// These steps only, as `docs` or `"oldest Rust"`. Default: all.
     #[arg(value_name = "STEP", value_parser = STEPS.map(|(name, _)| name))]
     only: Vec<String>,
 }
@@ -56,9 +53,7 @@ pub(crate) struct Options {
 /// Runs every step, also after one that found something; answers whether all are well, and what to say last.
 pub(crate) fn run(options: &Options) -> Result<Verdict> {
     let (mut found, mut unchecked) = (Vec::new(), Vec::new());
-    let is_chosen = |name: &str| {
-        if options.only.is_empty() { name != ON_DEMAND } else { options.only.iter().any(|only| only == name) }
-    };
+    let is_chosen = |name: &str| options.only.is_empty() || options.only.iter().any(|only| only == name);
     let steps: Vec<_> = STEPS.into_iter().filter(|(name, _)| is_chosen(name)).collect();
     for (name, step) in &steps {
         eprintln!("xtask: lint: {name}");
