@@ -14,7 +14,7 @@ use crate::settlement::{Fate, HandedOut, check_marked};
 
 /// A session that holds a tenant: its transaction is open. Dropping it closes its connection, and the server rolls
 /// back; so it ends with any operation of it that fails, or whose future is dropped.
-pub trait Holder: Debug + Sized + Send + 'static {
+pub(crate) trait Holder: Debug + Sized + Send + 'static {
     /// Hears from the server.
     fn verify(&mut self) -> impl Future<Output = Result<(), StoreError>> + Send;
 
@@ -27,15 +27,15 @@ pub trait Holder: Debug + Sized + Send + 'static {
 
 /// What came of marking messages and of the commit after it.
 #[derive(Debug)]
-pub struct Marked {
+pub(crate) struct Marked {
     /// How many rows were marked, or deleted.
-    pub rows: u64,
+    pub(crate) rows: u64,
     /// What became of the transaction.
-    pub fate: Fate,
+    pub(crate) fate: Fate,
 }
 
 /// Who hears how a claim ended.
-pub trait Ending: Debug + Send + Sync + 'static {
+pub(crate) trait Ending: Debug + Send + Sync + 'static {
     /// These, in order, of what the claim handed out are about to be settled.
     fn settling(&mut self, handed_out: &HandedOut, settled: &[MessageId]);
 
@@ -66,20 +66,20 @@ impl<E: Ending> Ending for Option<E> {
 
 /// A tenant that a session holds, as a store answers it.
 #[derive(Debug)]
-pub struct Taken<H, E> {
+pub(crate) struct Taken<H, E> {
     /// The session.
-    pub holder: H,
+    pub(crate) holder: H,
     /// Schema and table, for a person to read.
-    pub table: Arc<str>,
+    pub(crate) table: Arc<str>,
     /// How long each operation may take.
-    pub timeout: Duration,
+    pub(crate) timeout: Duration,
     /// Who hears how the claim ended.
-    pub ending: E,
+    pub(crate) ending: E,
 }
 
 impl<H: Holder, E: Ending> Taken<H, E> {
     /// Hands these messages over, with the claim.
-    pub fn claimed(self, messages: Vec<OutboxMessage>) -> ClaimOutcome {
+    pub(crate) fn claimed(self, messages: Vec<OutboxMessage>) -> ClaimOutcome {
         let Self { holder, table, timeout, ending } = self;
         let (holder, handed_out) = (Some(holder), HandedOut::of(&messages));
         let claim = ServerClaim { holder, table, timeout, handed_out, ending };

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 ///
 /// # Cancellation
 /// Past the deadline the operation's future is dropped; what that does is the operation's to say.
-pub async fn within<T>(
+pub(crate) async fn within<T>(
     timeout: Duration,
     operation: StoreOperation,
     future: impl Future<Output = Result<T, StoreError>>,

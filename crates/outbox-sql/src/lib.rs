@@ -2,18 +2,15 @@
 //!
 //! [`OutboxTable`] describes a table. [`postgres`], [`mysql`] and [`sqlite`] have what is of one database: its
 //! statements, generated once, its DDL, its lock keys, and its store over any driver. Beside them is what all have in
-//! common: [`row`] turns what a driver reads into messages, [`append`] checks what is written, and [`settlement`] what
-//! is marked.
+//! common: [`row`] turns what a driver reads into messages, and [`append`] checks what is written.
 //!
-//! What these pages leave out is public for the crates of the ORMs alone (`driver`, `claim`, each database's store), and
+//! What these pages leave out is public for the crates of the ORMs alone (`driver`, each database's store), and
 //! may change with any version.
 
 pub mod append;
 pub mod check;
-#[doc(hidden)]
-pub mod claim;
-#[doc(hidden)]
-pub mod deadline;
+mod claim;
+mod deadline;
 pub mod dialect;
 #[doc(hidden)]
 pub mod driver;
@@ -23,11 +20,10 @@ pub mod headers;
 pub mod identifier;
 pub mod meaning;
 pub mod mysql;
-#[doc(hidden)]
-pub mod named;
+mod named;
 pub mod postgres;
 pub mod row;
-pub mod settlement;
+mod settlement;
 pub mod sqlite;
 mod store;
 pub mod table;

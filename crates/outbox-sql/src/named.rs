@@ -8,15 +8,15 @@ use outbox_core::{OldestPending, StoreError, StoreOperation, TenantId, Tenants};
 /// How many tenants are looked for one by one. If there are more, all that have something pending are answered, and
 /// those that nobody asked for are left out here: that costs as much as there are tenants with something pending, and
 /// not as there are names.
-pub const ONE_BY_ONE: usize = 100;
+pub(crate) const ONE_BY_ONE: usize = 100;
 
 /// How a probe looks for the tenants that it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look<'r> {
+pub(crate) struct Look<'r> {
     /// Those that are looked for one by one; `None` if all that have something pending are.
-    pub one_by_one: Option<&'r [TenantId]>,
+    pub(crate) one_by_one: Option<&'r [TenantId]>,
     /// Those that are to be [kept](Named::keep) of what was found; `None` if all are.
-    pub kept: Option<&'r Arc<[TenantId]>>,
+    pub(crate) kept: Option<&'r Arc<[TenantId]>>,
 }
 
 impl<'r> Look<'r> {
@@ -24,7 +24,7 @@ impl<'r> Look<'r> {
     ///
     /// # Errors
     /// A permanent [`StoreError`], if they are given in a way that is newer than this.
-    pub fn of(tenants: &'r Tenants) -> Result<Self, StoreError> {
+    pub(crate) fn of(tenants: &'r Tenants) -> Result<Self, StoreError> {
         match tenants {
             Tenants::Named(names) if names.len() <= ONE_BY_ONE => {
                 Ok(Self { one_by_one: Some(names), kept: None })
@@ -41,7 +41,7 @@ impl<'r> Look<'r> {
 
 /// The names that were asked for last: a relay asks for the same ones at every poll.
 #[derive(Debug, Default)]
-pub struct Named(Mutex<Option<Known>>);
+pub(crate) struct Named(Mutex<Option<Known>>);
 
 #[derive(Debug, Clone)]
 struct Known {
@@ -51,7 +51,7 @@ struct Known {
 
 impl Named {
     /// Keeps what was found of these tenants.
-    pub fn keep(&self, tenants: &Arc<[TenantId]>, found: &mut Vec<OldestPending>) {
+    pub(crate) fn keep(&self, tenants: &Arc<[TenantId]>, found: &mut Vec<OldestPending>) {
         let set = self.set(tenants);
         found.retain(|oldest| set.contains(&oldest.tenant_id));
     }

@@ -4,11 +4,11 @@ use outbox_core::{MessageId, OutboxMessage, Settlement, StoreError, StoreOperati
 
 /// The messages that a claim handed out: their ids, and when they happened.
 #[derive(Debug, Clone, Default)]
-pub struct HandedOut(Vec<(MessageId, Timestamp)>);
+pub(crate) struct HandedOut(Vec<(MessageId, Timestamp)>);
 
 impl HandedOut {
     /// Those of these messages, which are in id order.
-    pub fn of(messages: &[OutboxMessage]) -> Self {
+    pub(crate) fn of(messages: &[OutboxMessage]) -> Self {
         Self(messages.iter().map(|message| (message.id, message.occurred_at)).collect())
     }
 
@@ -16,7 +16,7 @@ impl HandedOut {
     ///
     /// # Errors
     /// A permanent [`StoreError`], if the claim did not hand one of them out. Nothing must be marked then.
-    pub fn to_mark(&self, settlement: Settlement) -> Result<Vec<MessageId>, StoreError> {
+    pub(crate) fn to_mark(&self, settlement: Settlement) -> Result<Vec<MessageId>, StoreError> {
         let mut ids = settlement.published;
         ids.sort_unstable();
         ids.dedup();
@@ -30,7 +30,10 @@ impl HandedOut {
     }
 
     /// These messages, each with the time at which it happened: what tells a row from another with its id.
-    pub fn rows<'a>(&'a self, ids: &'a [MessageId]) -> impl Iterator<Item = (MessageId, Timestamp)> + 'a {
+    pub(crate) fn rows<'a>(
+        &'a self,
+        ids: &'a [MessageId],
+    ) -> impl Iterator<Item = (MessageId, Timestamp)> + 'a {
         ids.iter().filter_map(|id| Some((*id, self.time_of(*id)?)))
     }
 
@@ -40,7 +43,7 @@ impl HandedOut {
     }
 
     /// The first messages handed out, up to the first that is not among these, which are in order.
-    pub fn prefix<'a>(&self, settled: &'a [MessageId]) -> &'a [MessageId] {
+    pub(crate) fn prefix<'a>(&self, settled: &'a [MessageId]) -> &'a [MessageId] {
         let length = self.0.iter().zip(settled).take_while(|((id, _), settled)| id == *settled).count();
         settled.get(..length).unwrap_or_default()
     }
@@ -51,7 +54,7 @@ impl HandedOut {
 /// # Errors
 /// A permanent [`StoreError`], if fewer were: they would be published again at every turn, so the tenant has to
 /// back off.
-pub fn check_marked(given: usize, marked: u64, table: &str) -> Result<(), StoreError> {
+pub(crate) fn check_marked(given: usize, marked: u64, table: &str) -> Result<(), StoreError> {
     if u64::try_from(given).is_ok_and(|given| given == marked) {
         return Ok(());
     }
@@ -66,7 +69,7 @@ pub fn check_marked(given: usize, marked: u64, table: &str) -> Result<(), StoreE
 
 /// What became of the commit of a settlement.
 #[derive(Debug)]
-pub enum Fate {
+pub(crate) enum Fate {
     /// It was done.
     Committed,
     /// The server answered it by rolling back.
@@ -81,7 +84,7 @@ impl Fate {
     ///
     /// # Errors
     /// A transient [`StoreError`], if it was rolled back; what came, if nobody knows.
-    pub fn decide(self) -> Result<(), StoreError> {
+    pub(crate) fn decide(self) -> Result<(), StoreError> {
         match self {
             Self::Committed => Ok(()),
             Self::RolledBack => {

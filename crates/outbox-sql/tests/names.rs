@@ -122,7 +122,8 @@ fn sqlite(table: &OutboxTable, _: &TenantId) -> Result<Vec<String>, InvalidTable
         ..
     } in [marking, deleting]
     {
-        all.extend([pending, claim, claim_others, probe, probe_named, mark, prove_writable, prove_alive]);
+        let each = [pending, claim, claim_others, probe, probe_named, mark, prove_writable, prove_alive];
+        all.extend(each.iter().map(ToString::to_string));
     }
     Ok(all)
 }

@@ -1,7 +1,6 @@
 //! What SQLite's errors mean to the relay, as far as Diesel hands them on.
 
 use diesel::result::Error;
-use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::Meaning;
 use outbox_sql::sqlite::meaning;
 
@@ -22,8 +21,6 @@ pub(super) enum Failure {
     PoolClosed,
     #[error("the statement was not run to its end")]
     Ended,
-    #[error("read_uncommitted is on")]
-    ReadUncommitted,
 }
 
 impl Failure {
@@ -45,23 +42,18 @@ impl Failure {
         }
     }
 
-    fn meaning(&self) -> Meaning {
+    /// What it means, and what to do about it.
+    pub(super) fn meaning(&self) -> Meaning {
         match self {
             #[cfg(any(feature = "bb8", feature = "deadpool"))]
             Self::NoConnection(_) => meaning::NO_CONNECTION,
             #[cfg(feature = "deadpool")]
             Self::PoolClosed => meaning::POOL_CLOSED,
             Self::Ended => meaning::DRIVER_ENDED,
-            Self::ReadUncommitted => meaning::READ_UNCOMMITTED,
             Self::Query(error) => meaning_of(error),
             Self::Connect(_) => meaning::meaning(self.code()),
         }
     }
-}
-
-/// Says what a failure means for an operation, and what to do.
-pub(super) fn store_error(operation: StoreOperation, failure: Failure) -> StoreError {
-    failure.meaning().store_error(operation, failure)
 }
 
 /// Says why messages were not appended, and what to do.

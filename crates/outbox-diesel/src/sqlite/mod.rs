@@ -4,18 +4,14 @@
 //! is a relay's store, on [`SqliteConnections`].
 
 mod append;
-mod check;
-mod claim;
 mod connection;
+mod driver;
 mod error;
-mod mark;
-mod place;
 #[cfg(any(feature = "bb8", feature = "deadpool"))]
 mod pool;
 mod row;
 pub mod schema;
 mod store;
-mod writable;
 
 pub use outbox_sql::check::{Finding, Severity};
 

@@ -5,7 +5,8 @@ use diesel::connection::LoadConnection;
 use diesel::row::{Field, Row};
 use diesel::sql_types::Untyped;
 use diesel::sqlite::{Sqlite, SqliteType};
-use outbox_core::{Bytes, MessageId, OldestPending, TenantId, Timestamp};
+use outbox_core::Bytes;
+use outbox_sql::driver::{self, Answer};
 use outbox_sql::row::{Cell, RawRow, Unreadable};
 
 use super::error::Failure;
@@ -51,16 +52,14 @@ impl Values {
         }
     }
 
-    /// A row of the probe; `None` if its tenant is one that nobody can ask for.
-    pub(super) fn oldest(&self) -> Option<OldestPending> {
-        let tenant = TenantId::new(self.text(0).ok()?).ok()?;
-        let id = MessageId::new(self.integer(1).ok()?);
-        let occurred_at = self.integer(2).map(Timestamp::from_micros);
-        let now = self.integer(3).map(Timestamp::from_micros);
-        Some(match (occurred_at, now) {
-            (Ok(occurred_at), Ok(now)) => OldestPending::new(tenant, id, occurred_at, occurred_at.until(now)),
-            _ => OldestPending::unreadable(tenant, id),
-        })
+    /// A row of small values. A blob is none of them, not even a text.
+    pub(super) fn answer(&self) -> Answer {
+        let small = |index| match self.value(index) {
+            Value::Null => Ok(driver::Value::Null),
+            Value::Integer(integer) => Ok(driver::Value::Integer(*integer)),
+            _ => self.text(index).map(driver::Value::Text),
+        };
+        (0..self.0.len()).map(|index| small(index).unwrap_or_else(driver::Value::Unreadable)).collect()
     }
 
     fn value(&self, index: usize) -> &Value {

@@ -1,9 +1,11 @@
 //! What a SQLite table and its database must be like.
 
+mod ask;
 mod dangers;
 mod index;
 mod words;
 
+pub use self::ask::compare;
 use self::dangers::check_dangers;
 pub use self::dangers::describe_dangers;
 use self::index::check_indexes;

@@ -4,6 +4,7 @@
 //! find nothing pending in a table that lacks one. Times are whole microseconds since 1970.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use outbox_core::{MessageId, Settling, TenantId, Timestamp};
 use serde_json::Value;
@@ -21,24 +22,24 @@ pub(crate) const NOW: &str = "CAST(round((julianday('now') - 2440587.5) * 864000
 #[non_exhaustive]
 pub struct SqliteStatements {
     /// A tenant's oldest pending messages. Parameters: tenant, limit.
-    pub pending: String,
+    pub pending: Arc<str>,
     /// The same, up to the message before which there are so many bytes. Parameters: tenant, limit,
     /// bytes.
-    pub claim: String,
+    pub claim: Arc<str>,
     /// The same of other subjects than these, whose rows are walked past. Parameters: tenant, limit, bytes, a
     /// JSON array of subjects.
-    pub claim_others: String,
+    pub claim_others: Arc<str>,
     /// Each tenant's oldest pending message: tenant, id, `occurred_at`, and the time of the statement.
-    pub probe: String,
+    pub probe: Arc<str>,
     /// The same of some tenants only. Parameter: a JSON array of texts.
-    pub probe_named: String,
+    pub probe_named: Arc<str>,
     /// Marks messages as published, or deletes them. Parameter: what [`json_rows`] makes of them. A row with another
     /// time is another message, and stays as it is.
-    pub mark: String,
+    pub mark: Arc<str>,
     /// Changes no row, and fails if the database cannot be written to.
-    pub prove_writable: String,
+    pub prove_writable: Arc<str>,
     /// Answers no row, and fails if the database or the table is gone.
-    pub prove_alive: String,
+    pub prove_alive: Arc<str>,
 }
 
 impl SqliteStatements {
@@ -51,20 +52,21 @@ impl SqliteStatements {
         let names = Names::of(table);
         let Names { table, id, published_at, .. } = &names;
         Ok(Self {
-            pending: names.pending(),
-            claim: names.claim(""),
-            claim_others: names.claim(&names.others("?4")),
-            probe: names.probe(""),
-            probe_named: names.probe(" WHERE tenant.name IN (SELECT value FROM main.json_each(?1))"),
-            mark: names.mark(Settling::Mark),
-            prove_writable: format!("UPDATE {table} AS o SET {published_at} = o.{published_at} WHERE 0"),
-            prove_alive: format!("SELECT o.{id} FROM {table} AS o WHERE 0"),
+            pending: names.pending().into(),
+            claim: names.claim("").into(),
+            claim_others: names.claim(&names.others("?4")).into(),
+            probe: names.probe("").into(),
+            probe_named: names.probe(" WHERE tenant.name IN (SELECT value FROM main.json_each(?1))").into(),
+            mark: names.mark(Settling::Mark).into(),
+            prove_writable: format!("UPDATE {table} AS o SET {published_at} = o.{published_at} WHERE 0")
+                .into(),
+            prove_alive: format!("SELECT o.{id} FROM {table} AS o WHERE 0").into(),
         })
     }
 
     /// The same for a store that settles so. The table is the one that these are of.
     pub fn with_settling(mut self, table: &OutboxTable, settling: Settling) -> Self {
-        self.mark = Names::of(table).mark(settling);
+        self.mark = Names::of(table).mark(settling).into();
         self
     }
 }
@@ -83,12 +85,7 @@ pub fn json_rows(rows: impl IntoIterator<Item = (MessageId, Timestamp)>) -> Stri
 
 /// Tenants as the JSON array that [`SqliteStatements::probe_named`] takes.
 pub fn json_tenants<'a>(tenants: impl IntoIterator<Item = &'a TenantId>) -> String {
-    json_texts(tenants.into_iter().map(TenantId::as_str))
-}
-
-/// Texts as a JSON array: the subjects that [`SqliteStatements::claim_others`] takes.
-pub fn json_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
-    texts.into_iter().collect::<Value>().to_string()
+    tenants.into_iter().map(TenantId::as_str).collect::<Value>().to_string()
 }
 
 /// How many rows one `INSERT` of a table writes at most: SQLite before 3.32 binds 999 values at most.

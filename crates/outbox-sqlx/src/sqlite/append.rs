@@ -6,13 +6,14 @@ use outbox_core::{MessageId, NewMessage, Payload};
 use outbox_sql::check::Finding;
 use outbox_sql::dialect::Dialect;
 use outbox_sql::sqlite;
+use outbox_sql::sqlite::check::compare;
 use outbox_sql::sqlite::schema;
 use outbox_sql::{InvalidTable, OutboxTable, PayloadType, headers};
 use sqlx::query::QueryScalar;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, Sqlite, SqliteConnection};
 
-use super::check::compare;
+use super::driver::On;
 use super::error::append_error;
 use crate::AppendError;
 
@@ -65,7 +66,7 @@ impl SqliteTable {
     /// # Cancellation
     /// Close the connection with the future.
     pub async fn create_if_missing(&self, connection: &mut SqliteConnection) -> sqlx::Result<Vec<Finding>> {
-        if let Some(found) = compare(&self.description, connection).await? {
+        if let Some(found) = compare(&mut On(connection), &self.description).await? {
             return Ok(found);
         }
         let ddl = schema::create_table_if_missing(&self.description).unwrap_or_default();

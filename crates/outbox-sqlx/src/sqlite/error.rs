@@ -1,6 +1,5 @@
 //! What SQLite's errors mean to the relay.
 
-use outbox_core::{StoreError, StoreOperation};
 use outbox_sql::Meaning;
 use outbox_sql::sqlite::meaning;
 
@@ -15,17 +14,12 @@ pub(super) fn is_busy(error: &sqlx::Error) -> bool {
     code(error).is_some_and(meaning::is_busy)
 }
 
-/// Says what a driver's error means for an operation, and what to do.
-pub(super) fn store_error(operation: StoreOperation, error: sqlx::Error) -> StoreError {
-    meaning_of(&error).store_error(operation, error)
-}
-
 /// Says why messages were not appended, and what to do.
 pub(super) fn append_error(error: sqlx::Error) -> AppendError {
     AppendError::database(meaning_of(&error).into_words(), error)
 }
 
-fn meaning_of(error: &sqlx::Error) -> Meaning {
+pub(super) fn meaning_of(error: &sqlx::Error) -> Meaning {
     match error {
         sqlx::Error::PoolTimedOut => meaning::NO_CONNECTION,
         sqlx::Error::PoolClosed => meaning::POOL_CLOSED,

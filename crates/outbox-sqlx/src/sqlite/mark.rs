@@ -1,9 +1,11 @@
 //! Marking under the lock, and who unlocks when nobody waits for it any more.
 
+use outbox_sql::driver::Question;
 use outbox_sql::sqlite::{Hold, Pauses};
-use sqlx::{AssertSqlSafe, Connection};
+use sqlx::Connection;
 
 use super::connection::Lent;
+use super::driver::query;
 use super::error::is_busy;
 
 /// A mark that may be running, with the tenant that it runs under.
@@ -26,10 +28,10 @@ impl Marking {
     ///
     /// # Cancellation safety
     /// The statement in flight may still mark its rows; no further one starts.
-    pub(super) async fn run(&mut self, statement: &str, rows: &str) -> sqlx::Result<u64> {
+    pub(super) async fn run(&mut self, mark: &Question<'_>) -> sqlx::Result<u64> {
         let mut pauses = Pauses::default();
         loop {
-            let query = sqlx::query(AssertSqlSafe(statement)).bind(rows.to_owned());
+            let query = query(mark);
             self.running = true;
             let outcome = query.execute(self.connection.get()?).await;
             self.running = false;

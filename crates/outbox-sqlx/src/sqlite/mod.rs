@@ -4,15 +4,12 @@
 //! is a relay's store.
 
 mod append;
-mod check;
-mod claim;
 mod connection;
+mod driver;
 mod error;
 mod mark;
-mod place;
 mod row;
 mod store;
-mod writable;
 
 pub use outbox_sql::check::{Finding, Severity};
 

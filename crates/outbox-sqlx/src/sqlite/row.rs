@@ -1,6 +1,7 @@
 //! From SQLite's rows to the shared ones. A column's type is only a wish there: each value has its own.
 
-use outbox_core::{Bytes, MessageId, OldestPending, TenantId, Timestamp};
+use outbox_core::Bytes;
+use outbox_sql::driver::{Answer, Value};
 use outbox_sql::row::{Cell, RawRow, Unreadable};
 use sqlx::sqlite::{SqliteRow, SqliteValueRef};
 use sqlx::{Decode, Row, Sqlite, TypeInfo, ValueRef};
@@ -18,16 +19,18 @@ pub(super) fn message(row: &SqliteRow) -> RawRow {
     }
 }
 
-/// A row of the probe; `None` if its tenant is one that nobody can ask for.
-pub(super) fn oldest(row: &SqliteRow) -> Option<OldestPending> {
-    let tenant = TenantId::new(value(row, 0).and_then(text).ok()?).ok()?;
-    let id = MessageId::new(value(row, 1).and_then(integer).ok()?);
-    let occurred_at = value(row, 2).and_then(integer).map(Timestamp::from_micros);
-    let now = value(row, 3).and_then(integer).map(Timestamp::from_micros);
-    Some(match (occurred_at, now) {
-        (Ok(occurred_at), Ok(now)) => OldestPending::new(tenant, id, occurred_at, occurred_at.until(now)),
-        _ => OldestPending::unreadable(tenant, id),
-    })
+/// A row of small values. A blob is none of them, not even a text.
+pub(super) fn answer(row: &SqliteRow) -> Answer {
+    let small = |index| value(row, index).and_then(small).unwrap_or_else(Value::Unreadable);
+    (0..row.len()).map(small).collect()
+}
+
+fn small(value: SqliteValueRef<'_>) -> Cell<Value> {
+    if value.is_null() {
+        return Ok(Value::Null);
+    }
+    let is_integer = value.type_info().name() == "INTEGER";
+    if is_integer { integer(value).map(Value::Integer) } else { text(value).map(Value::Text) }
 }
 
 fn value(row: &SqliteRow, index: usize) -> Cell<SqliteValueRef<'_>> {
