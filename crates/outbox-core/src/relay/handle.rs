@@ -17,6 +17,7 @@ use crate::status::Board;
 /// Dropping it requests a stop and does not wait: the relay claims nothing more, and what is in flight ends by
 /// itself within the stop's deadline.
 #[derive(Debug)]
+#[must_use = "a relay stops when its handle is dropped"]
 pub struct RelayHandle {
     stop: StopOnDrop,
     task: JoinHandle<()>,
