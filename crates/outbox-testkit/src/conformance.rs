@@ -41,7 +41,7 @@ macro_rules! __law_test {
 macro_rules! __laws {
     ($each:ident $before:tt $argument:tt) => {
         $crate::__laws! { @ $each $before $argument
-pending:
+            pending:
                 pending_is_in_id_order_up_to_the_limit
                 pending_is_the_tenants_own
                 pending_claims_nothing

@@ -8,8 +8,7 @@ use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
-use super::shared::Shared;
-use crate::TenantId;
+use crate::{Clock, TenantId};
 
 /// Publisher's code that keeps its thread for so long holds up whoever else the thread is for.
 const TOO_LONG: Duration = Duration::from_secs(1);
@@ -54,8 +53,12 @@ impl Blocking {
 ///
 /// On a runtime of several threads, code that was found to block runs apart from then on: the thread's other tasks go
 /// to another thread first. That costs a message some microseconds, so that it is not done before.
-pub(super) fn watched<T>(shared: &Shared, tenant: &TenantId, code: impl FnOnce() -> T) -> T {
-    let (blocking, clock) = (&shared.blocking, &*shared.clock);
+pub(super) fn watched<T>(
+    blocking: &Blocking,
+    clock: &dyn Clock,
+    tenant: &TenantId,
+    code: impl FnOnce() -> T,
+) -> T {
     let begun = clock.monotonic();
     let apart = millis(begun) < blocking.apart_until.load(Ordering::Relaxed) && can_run_apart();
     let answer = if apart { block_in_place(code) } else { code() };

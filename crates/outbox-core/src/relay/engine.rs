@@ -10,11 +10,11 @@ mod tenants;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use self::back_off::Pace;
+use self::back_off::{Change, Pace};
 use self::drain::Drain;
 use self::probes::Probes;
 use self::subjects::SubjectChange;
-use self::tenants::{Change, Finished, Relief, Tenants};
+use self::tenants::{Finished, Relief, Tenants};
 use super::error::RelayError;
 use super::turn::{Sweep, SweepEnd, Turn, TurnId};
 use crate::status::TenantState;

@@ -1,4 +1,4 @@
-//! The claim: one transaction, from the lock to the mark.
+//! Taking a claim: lock, and only then read. What was taken, and the mark, are in `lock`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A tenant that is locked: only that makes something to read from.
+//! A tenant that is locked, in one transaction to its end: only that can be read from, and marks.
 
 mod rows;
 

@@ -103,7 +103,9 @@ pub(super) async fn answer<'a, T>(
         enter(&mut || {
             // The call is made in here as well: it may panic before there is a future.
             let polled = catch_unwind(AssertUnwindSafe(|| {
-                watched(shared, tenant, || future.value.get_or_insert_with(&call).as_mut().poll(context))
+                watched(&shared.blocking, &*shared.clock, tenant, || {
+                    future.value.get_or_insert_with(&call).as_mut().poll(context)
+                })
             }));
             answer = polled.map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok));
         });
@@ -127,7 +129,9 @@ struct Contained<'s, T> {
 impl<T> Drop for Contained<'_, T> {
     fn drop(&mut self) {
         let value = self.value.take();
-        let dropped = AssertUnwindSafe(|| watched(self.shared, self.tenant, || drop(value)));
+        let dropped = AssertUnwindSafe(|| {
+            watched(&self.shared.blocking, &*self.shared.clock, self.tenant, || drop(value));
+        });
         if let Err(panic) = catch_unwind(dropped) {
             tracing::error!(panic = panic_text(&*panic), "a publisher's future panicked when it was dropped");
             discard(panic);

@@ -23,6 +23,14 @@ impl Pace {
     }
 }
 
+/// What becomes of a tenant, or of a subject, after a turn, as far as others want to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    None,
+    BackedOff { failures: u32, wait: Duration },
+    Recovered,
+}
+
 /// The n-th failure in a row waits poll x 2^n, at most the ceiling; `jitter` (0 to 1) takes up to a quarter
 /// off and never adds.
 pub(super) fn back_off(config: &RelayConfig, failures: u32, jitter: f64) -> Duration {

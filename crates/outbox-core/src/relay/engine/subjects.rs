@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::back_off::Pace;
-use super::tenants::Change;
+use super::back_off::{Change, Pace};
 use crate::relay::turn::{Refusal, Sweep, SweepEnd, Tried};
 use crate::{ClaimRequest, HeldSubject, MessageId, RelayConfig};
 

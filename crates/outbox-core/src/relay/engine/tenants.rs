@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::back_off::Pace;
+use super::back_off::{Change, Pace};
 use super::subjects::{SubjectChange, Subjects};
 use crate::relay::turn::{Member, Sweep, SweepEnd, Tried};
 use crate::{HeldSubject, MessageId, OldestPending, RelayConfig, TenantId};
@@ -47,14 +47,6 @@ struct Tenant {
     /// Whether a turn of it ended after the probe under way had begun, which may not have seen what the turn saw.
     newer_than_probe: bool,
     subjects: Subjects,
-}
-
-/// What becomes of a tenant after its turn, as far as others want to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
-    None,
-    BackedOff { failures: u32, wait: Duration },
-    Recovered,
 }
 
 /// What a turn that ended means for its tenant.
