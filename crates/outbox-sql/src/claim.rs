@@ -39,8 +39,8 @@ pub(crate) trait Ending: Debug + Send + Sync + 'static {
     /// These, in order, of what the claim handed out are about to be settled.
     fn settling(&mut self, handed_out: &HandedOut, settled: &[MessageId]);
 
-    /// The claim ended so: a commit is confirmed if it is no error.
-    fn ended(&self, so: &Result<(), StoreError>);
+    /// The claim ended, and its settlement answered this: what is no error was committed.
+    fn ended(&self, answer: &Result<(), StoreError>);
 }
 
 /// Nobody.

@@ -74,7 +74,7 @@ pub(crate) enum Fate {
     Committed,
     /// The server answered it by rolling back.
     RolledBack,
-    /// Nobody knows: this came instead of an answer. Nothing finds out. The settlement fails, the connection is closed,
+    /// Nobody knows: this came instead of an answer, and no later question asks. The settlement fails, the connection is closed,
     /// and the next claim reads what is pending: rows that were not marked are published again, and no other.
     Unknown(StoreError),
 }

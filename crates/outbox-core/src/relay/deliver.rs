@@ -29,9 +29,9 @@ pub(super) struct Published {
     pub(super) refusals: Vec<Refusal>,
 }
 
-/// Publishes until the batch ends, the time is up, a stop is asked for, or a refusal ends it. An error is a claim
-/// that does not live any more, or that cannot be told to. Nothing is in flight when it answers. The claim was asked
-/// for at `asked`.
+/// Publishes until the batch ends, the time is up, a stop is asked for, or a refusal ends it. It answers an
+/// error if the claim does not live any more, or if the store cannot say that it does. Nothing is in flight when it answers.
+/// The claim was asked for at `asked`.
 pub(super) async fn deliver(
     shared: &Arc<Shared>,
     member: &Member,

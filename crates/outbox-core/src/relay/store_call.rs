@@ -10,8 +10,8 @@ use crate::{StoreError, StoreOperation};
 /// How much longer than the store the relay waits. The store has the same deadline, from the request, and what it
 /// says at its end is to be heard: a settlement whose error the relay had made up might still commit.
 ///
-/// It begins when the deadline has passed *and* the relay runs, so that a process which stood still for longer than
-/// both gives its store this time all the same.
+/// It begins when the deadline has passed *and* the relay runs: a process that stood still for longer than the deadline and
+/// this gives its store this time all the same.
 const GRACE: Duration = Duration::from_millis(250);
 
 /// Runs a store's operation. Past the deadline and the [`GRACE`] it is an error, and the operation runs on unheard

@@ -73,7 +73,8 @@ async fn claim(shared: &Arc<Shared>, member: &Member) -> Result<ClaimOutcome, St
     answer
 }
 
-/// Marks what was accepted; nothing only gives the tenant back. Beyond it, so many were accepted that come again.
+/// Marks what was accepted. If that is nothing, it only gives the tenant back. `beyond` counts messages that were accepted
+/// behind a failure: they are not marked, and are published again.
 async fn settle(
     shared: &Arc<Shared>,
     tenant: &TenantId,

@@ -78,8 +78,8 @@ pub(crate) struct Sweep {
 pub(crate) enum SweepEnd {
     /// Another holds the tenant.
     Held,
-    /// Every message of the batch is published and marked. `full`: the batch was as large as it could be, so
-    /// there may be more.
+    /// Every message of the batch had its turn, and what was accepted is to be marked. `full`: the batch was as large
+    /// as it could be, so there may be more.
     Clean { full: bool, took: Duration },
     /// The batch was cut short by its time bound; there is more.
     OutOfTime,

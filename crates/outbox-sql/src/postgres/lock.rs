@@ -42,8 +42,8 @@ impl<D: PostgresDriver> Locked<D> {
         let mut session = shared.driver.acquire().await.map_err(failed)?;
         let mut answer = begin_and_lock(shared, &mut session, request).await.map_err(failed)?;
         let unreadable = |why| failed(D::Session::unreadable(why));
-        let is_taken: bool = answer.take(0).map_err(unreadable)?;
-        if !is_taken {
+        let is_ours: bool = answer.take(0).map_err(unreadable)?;
+        if !is_ours {
             session.run("ROLLBACK").await.map_err(failed)?;
             session.release();
             return Ok(None);
@@ -57,7 +57,8 @@ impl<D: PostgresDriver> Locked<D> {
         Ok(Some(Self { shared: Arc::clone(shared), session }))
     }
 
-    /// Reads the tenant's messages, from its watermark on if there is one.
+    /// Reads the tenant's messages, from its watermark on if there is one. Answers beside them who is to hear how the claim
+    /// ends, where there is a watermark to raise.
     ///
     /// # Errors
     /// What a statement fails with; a permanent error if the table is one that a watermark cannot serve.
