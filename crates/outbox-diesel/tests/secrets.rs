@@ -88,7 +88,7 @@ async fn no_key_to_sqlite_is_told() {
         sqlx::sqlite::SqliteConnectOptions::new().filename("/nowhere/at/all").pragma("key", "s3cret/p@ss"),
     );
     let store = outbox_sqlx::sqlite::SqliteStore::new(pool, table()).unwrap();
-    fails_in_silence(&store.check().await.unwrap_err());
+    is_silent(&store.check().await.unwrap());
     reaches_nothing(store).await;
     let connector = outbox_diesel::sqlite::SqliteConnector::new(url);
     is_silent(&connector);
