@@ -17,7 +17,7 @@ use crate::{OutboxMessage, Store, StoreError, TenantId};
 /// As that of a [`Store`].
 #[async_trait]
 pub trait Inspect: Store {
-    /// Reads a tenant's first pending messages, the lowest id first, whoever holds the tenant.
+    /// Reads a tenant's first pending messages, the lowest id first. It does not matter who holds the tenant.
     ///
     /// # Errors
     /// [`StoreError`], if the database does not answer or a row cannot be read.

@@ -10,13 +10,13 @@ use tokio::task::block_in_place;
 
 use crate::{Clock, TenantId};
 
-/// Publisher's code that keeps its thread for so long holds up whoever else the thread is for.
+/// How long the publisher's code may keep its thread before it counts as blocking: other tasks of the thread wait.
 const TOO_LONG: Duration = Duration::from_secs(1);
 
-/// For so long after that, the publisher's code runs apart.
+/// How long the publisher's code runs apart after that.
 const APART: Duration = Duration::from_secs(60);
 
-/// So many tenants are told of, each once. The publisher is the same for all: the next ones say nothing new.
+/// How many tenants are told of, each once. The publisher is the same for all: further ones say nothing new.
 const MOST: usize = 1_000;
 
 /// What a relay knows of a publisher that blocks.

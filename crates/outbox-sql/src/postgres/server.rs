@@ -82,3 +82,29 @@ impl KnownServer {
         before.is_some_and(|before| before != server.identity)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(identity: &str, writes: i64) -> Server {
+        Server::of(identity.to_owned(), Some(writes)).unwrap()
+    }
+
+    /// The first server is no other, and a change is told once.
+    #[test]
+    fn another_server_is_known_by_its_identity() {
+        let known = KnownServer::default();
+        let told = ["one", "one", "two", "two", "one"].map(|identity| known.is_another(&server(identity, 0)));
+        assert_eq!(told, [false, false, true, false, true]);
+    }
+
+    #[test]
+    fn what_takes_no_writes_is_refused_and_what_is_read_only_by_default_is_unfit() {
+        let found =
+            [0, 1, 2].map(|writes| server("one", writes)).map(|it| (it.takes_writes(), it.unfit().is_some()));
+        assert_eq!(found, [(true, false), (true, true), (false, false)]);
+        assert!(Server::of("one".to_owned(), Some(3)).is_err());
+        assert!(Server::of("one".to_owned(), None).is_err());
+    }
+}

@@ -113,9 +113,7 @@ impl DatabaseFile {
         }
         Ok(())
     }
-}
 
-impl DatabaseFile {
     /// Whether this process may still write to it and beside it: an operating system makes a file system read-only after
     /// an error of its disk, and connections that are open do not say so before they write.
     ///

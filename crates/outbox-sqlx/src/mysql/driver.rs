@@ -82,7 +82,7 @@ impl MySqlSession for OnConnection {
     }
 }
 
-/// A connection of whomsoever.
+/// A connection: a store's own, or the application's.
 #[derive(Debug)]
 pub(super) struct On<'c>(pub(super) &'c mut MySqlConnection);
 

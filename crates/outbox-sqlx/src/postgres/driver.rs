@@ -132,7 +132,7 @@ impl OnConnection {
     }
 }
 
-/// A connection of whomsoever.
+/// A connection: a store's own, or the application's.
 #[derive(Debug)]
 pub(super) struct On<'c>(pub(super) &'c mut PgConnection);
 

@@ -105,7 +105,7 @@ fn opened_as(options: &SqliteConnectOptions) -> OpenedAs {
     OpenedAs::new(&options.get_filename().to_string_lossy(), url.query().unwrap_or_default())
 }
 
-/// A connection of whomsoever.
+/// A connection: a store's own, or the application's.
 #[derive(Debug)]
 pub(super) struct On<'c>(pub(super) &'c mut SqliteConnection);
 

@@ -63,7 +63,7 @@ macro_rules! __sqlite_list {
                     a_read_only_database_fails_the_claim
                     the_first_claim_does_not_wait_for_a_writer;
                 read_only:
-                    a_database_that_became_read_only_turns_health_red_and_nothing_is_claimed;
+                    a_database_that_became_read_only_turns_health_red;
                 links:
                     a_link_turned_to_another_database_marks_nothing_there;
                 lock_file:

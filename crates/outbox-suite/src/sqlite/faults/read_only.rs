@@ -1,4 +1,4 @@
-//! A database that becomes read-only while a relay runs: health is red, nothing is claimed, and it recovers.
+//! A database that becomes read-only: the probe fails, health is red, and it recovers.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -37,7 +37,7 @@ fn set_mode(path: &Path, mode: u32) {
 /// The file, or the folder in which the journal and the lock files are, takes no writes any more: an idle relay says so,
 /// though reads succeed; when it does again, all is well.
 #[tokio::main(flavor = "current_thread")]
-pub(crate) async fn a_database_that_became_read_only_turns_health_red_and_nothing_is_claimed(driver: Driver) {
+pub(crate) async fn a_database_that_became_read_only_turns_health_red(driver: Driver) {
     let database = FileDatabase::new(driver).await;
     let folder = database.directory.path().to_owned();
     set_mode(&database.path(), 0o666);
